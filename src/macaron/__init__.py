@@ -1,0 +1,1 @@
+"""An open runtime for Mixture-of-LoRA agent models."""
