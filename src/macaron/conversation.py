@@ -185,3 +185,23 @@ class Finish(Struct, frozen=True):
 
 
 AnswerEvent = Delta | Finish | Usage
+
+
+class Answer(Struct, frozen=True):
+    """One choice, whole: what an answer hop said under one index."""
+
+    choice: int
+    text: str
+    finish: str
+    reasoning: str = ""
+    refusal: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    logprobs: dict[str, Any] | None = None
+
+    def items(self) -> tuple[Item, ...]:
+        """The answer as items. An empty text beside calls is no item of its own, as in a client's history."""
+        items: list[Item] = [Reasoning(self.reasoning)] if self.reasoning else []
+        text = self.text + self.refusal
+        if text.strip() or not self.calls:
+            items.append(Message("assistant", (Text(text),)))
+        return (*items, *self.calls)

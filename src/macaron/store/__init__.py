@@ -1,0 +1,64 @@
+"""What is kept between requests. The supervisor calls `acquire` and `migrate`, then every worker `open_store`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from macaron.errors import ConfigError
+from macaron.store.base import Limits, Store
+from macaron.store.lock import ServiceLock, acquire, lock_file
+from macaron.store.memory import MemoryStore
+from macaron.store.migrations import migrate
+from macaron.store.sqlite import SqliteStore
+
+__all__ = ["ServiceLock", "acquire", "database_path", "lock_file", "migrate", "open_store"]
+
+_SQLITE = "sqlite://"
+
+
+def open_store(
+    url: str,
+    *,
+    limits: Limits,
+    durability: Literal["normal", "full"],
+    cache_bytes: int = 16_777_216,
+    busy_timeout: float = 5.0,
+    clock: Callable[[], float] = time.time,
+) -> Store:
+    """Open a store; a file must have been migrated. It blocks: do it before the event loop runs or on a thread.
+
+    Args:
+        url: `sqlite:///absolute/path` or `memory:`.
+        durability: `normal` survives a killed process, `full` also a power cut.
+        cache_bytes: memory for steps kept between requests, in this process.
+        busy_timeout: seconds to wait for another process that writes.
+        clock: Unix time in seconds.
+
+    Raises:
+        ConfigError: the URL is not understood; the file is not there, damaged, not migrated, newer or not accessible.
+    """
+    path = database_path(url)
+    if path is None:
+        return MemoryStore(limits, clock)
+    return SqliteStore(
+        path, limits=limits, durability=durability, cache_bytes=cache_bytes, busy_timeout=busy_timeout, clock=clock
+    )
+
+
+def database_path(url: str) -> Path | None:
+    """The file that a store's URL names, None for the store in memory.
+
+    Raises:
+        ConfigError: the URL is neither `memory:` nor `sqlite:///` with an absolute path.
+    """
+    if url == "memory:":
+        return None
+    path = url.removeprefix(_SQLITE)
+    if path == url or not path.startswith("/") or path.endswith("/") or "\0" in path:
+        raise ConfigError(
+            f"[store] url {url!r} is not understood: use 'sqlite:///absolute/path' or 'memory:'", param="store.url"
+        )
+    return Path(path)

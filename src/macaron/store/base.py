@@ -99,7 +99,7 @@ class Store(Protocol):
         ...
 
     async def freeze_note(self, scope: str, step_id: str, note: str) -> str:
-        """Decide the note of the turn ending at a step, once: returns the note in force, which may be an earlier one."""
+        """Decide the note of the turn ending at a step, once; returns the note in force, be it an earlier one."""
         ...
 
     async def delete_step(self, scope: str, step_id: str) -> bool:

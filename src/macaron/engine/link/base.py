@@ -65,7 +65,11 @@ class Link(Protocol):
     """
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None,
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Reply:
         """Send a request and read its whole response."""
@@ -86,6 +90,10 @@ class LinkFactory(Protocol):
     """Makes a link to an origin such as `http://127.0.0.1:8000` with headers that go with every request."""
 
     def __call__(
-        self, origin: str, *, headers: Mapping[str, str] | None = None, limits: Limits | None = None,
+        self,
+        origin: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> Link: ...

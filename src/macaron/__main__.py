@@ -1,0 +1,5 @@
+"""`python -m macaron`."""
+
+from macaron.cli import main
+
+main()

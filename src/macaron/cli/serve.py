@@ -1,0 +1,161 @@
+"""`macaron serve`: bring up the service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from macaron.cli.paths import data_folder, default_key_file, runtime_folder
+from macaron.cli.progress import progress_bar
+from macaron.errors import ConfigError
+from macaron.hcp import Loaded, load
+from macaron.models import fetch_weights
+from macaron.profiles import find_profile
+from macaron.registry.cards import registry_from
+from macaron.server.guard import is_loopback
+from macaron.server.keys import create_key_file, read_keys
+from macaron.server.supervisor import ServeOptions, Supervisor
+from macaron.server.worker import with_address
+
+OPEN_MODE = "MOL_ALLOW_UNAUTHENTICATED"
+KEY_FILE = "MOL_API_KEY_FILE"
+
+EXAMPLES = """Examples:
+
+  macaron serve                                     the small model demi, on this machine alone
+
+  macaron serve --profile tall --engine http://127.0.0.1:8000   in front of a running vLLM
+
+  macaron serve --profile ./mine --port 9000        a profile of your own
+
+Environment: MOL_API_KEY_FILE names a file with lines `name:key[:scope,…]`; without it a key is made at the first
+start. MOL_ALLOW_UNAUTHENTICATED=1 serves without keys, on loopback only."""
+
+
+def serve(
+    profile: Annotated[str, typer.Option(help="demi, tall, venti, a folder, or a profile.toml.")] = "demi",
+    engine: Annotated[str, typer.Option(help="Address of a running engine, instead of the profile's.")] = "",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8200,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve; 1 with the embedded engine.")] = 1,
+    store: Annotated[str, typer.Option(help="sqlite:///absolute/path or memory:, instead of the profile's.")] = "",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+) -> None:
+    """Bring up the service: fetch what is missing, start the engine, answer on /v1.
+
+    Stop it with Ctrl-C: running requests are finished first.
+    """
+    loaded = with_address(load(find_profile(profile), env=os.environ), engine)
+    options = _options(loaded, host, port, workers, engine, store, log_level, os.environ)
+    supervisor = Supervisor(options, on_ready=lambda bound: _greet(options, bound))
+    asyncio.run(supervisor.run())
+
+
+def _options(
+    loaded: Loaded,
+    host: str,
+    port: int,
+    workers: int,
+    engine: str,
+    store: str,
+    log_level: str,
+    environment: Mapping[str, str],
+) -> ServeOptions:
+    url = _store_url(loaded, store)
+    _check(loaded, engine, workers, url)
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise ConfigError(f"--log-level {log_level!r} is not one of debug, info, warning, error.")
+    loopback = is_loopback(host)
+    return ServeOptions(
+        loaded=loaded,
+        registry=registry_from(loaded),
+        host=host,
+        port=port,
+        store=url,
+        runtime=runtime_folder(),
+        loopback=loopback,
+        workers=workers,
+        address=engine,
+        key_file=_key_file(environment, loopback),
+        weights=_weights(loaded),
+        log_level=log_level,
+    )
+
+
+def _check(loaded: Loaded, engine: str, workers: int, store: str) -> None:
+    embedded = loaded.contract.engine.kind == "llamacpp"
+    if embedded and engine:
+        raise ConfigError(
+            "--engine is for profiles that use a running engine; this one brings its own. "
+            "Write one with `macaron profile new NAME --base http://…`."
+        )
+    if workers > 1 and embedded:
+        raise ConfigError("--workers must be 1 with the embedded engine: its queue has to see every request.")
+    if workers > 1 and store == "memory:":
+        raise ConfigError("--workers must be 1 with the store `memory:`, which one process keeps; use sqlite.")
+
+
+def _store_url(loaded: Loaded, override: str) -> str:
+    url = override or loaded.contract.store.url
+    if url != "sqlite://":
+        return url
+    return f"sqlite://{data_folder() / f'{loaded.contract.mol.served_model}.db'}"
+
+
+def _key_file(environment: Mapping[str, str], loopback: bool) -> Path | None:
+    if environment.get(OPEN_MODE) == "1":
+        if not loopback:
+            raise ConfigError(f"{OPEN_MODE}=1 is for loopback only; unset it, or leave --host at 127.0.0.1.")
+        return None
+    named = environment.get(KEY_FILE)
+    path = Path(named).expanduser().absolute() if named else default_key_file()
+    if not named and not path.exists():
+        create_key_file(path)
+    read_keys(path)
+    return path
+
+
+def _weights(loaded: Loaded) -> Path | None:
+    section = loaded.contract.engine.weights
+    if loaded.contract.engine.kind != "llamacpp" or section is None:
+        return None
+    with progress_bar(Console(stderr=True)) as progress:
+        return fetch_weights(section, folder=loaded.folder, progress=progress)
+
+
+def _greet(options: ServeOptions, port: int) -> None:
+    mol = options.loaded.contract.mol
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    address = f"http://{shown}:{port}"
+    specialists = ", ".join(f"{item.label} {item.name}" for item in options.registry.specialists)
+    lines = [f"{mol.served_model} is ready at {address}/v1", f"specialists: {specialists}"]
+    if options.registry.prompt_only:
+        lines.append("They differ by their prompts only: no adapter of this profile has been trained yet.")
+    key = ""
+    if options.key_file is None:
+        lines.append(f"No key is asked for ({OPEN_MODE}=1).")
+    else:
+        lines.append(f"key file: {options.key_file}")
+        key = f' -H "Authorization: Bearer {_key_in_shell(options.key_file)}"'
+    lines += [
+        "",
+        "Try:",
+        f"curl -s {address}/v1/chat/completions{key} -H 'Content-Type: application/json' "
+        f"""-d '{{"model":"{mol.served_model}","messages":[{{"role":"user","content":"Write a haiku about tea"}}]}}'""",
+        "",
+        "Stop with Ctrl-C.",
+    ]
+    typer.echo("\n".join(lines))
+
+
+def _key_in_shell(path: Path) -> str:
+    """Reads the key where it stands, so that it is neither printed nor kept in the shell's history."""
+    quoted = shlex.quote(str(path))
+    return f"$(cut -d: -f2 {quoted} | head -n 1)" if ":" in path.read_text() else f"$(cat {quoted})"

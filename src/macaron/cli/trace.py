@@ -1,0 +1,63 @@
+"""`macaron trace`: the hops of a session's turns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from macaron.cli.connect import DEFAULT_URL, Url, client, read_json
+
+EXAMPLES = """Examples:
+
+  macaron trace sess_0123456789abcdef
+
+  macaron trace my-session        by the name its client gave it in x-session-id
+
+A session's id is in the response header x-macaron-session of requests with x-macaron-trace: 1."""
+
+
+def trace(
+    session: Annotated[str, typer.Argument(help="The session's id or name.")],
+    user: Annotated[str, typer.Option(help="The end user, where the client named one.")] = "",
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show the hops of each turn of a session: who, how long, how many tokens."""
+    found = asyncio.run(_session(url, session, user))
+    table = Table(
+        "turn", "step", "specialist", "hop", "seconds", "waited", "prompt", "cached", "answer", "outcome", box=None
+    )
+    turns: dict[str, int] = {}
+    for step in found["steps"]:
+        turn = turns.setdefault(step["turn"], len(turns) + 1)
+        for index, hop in enumerate(step["hops"]):
+            first = index == 0
+            usage = hop["usage"]
+            table.add_row(
+                str(turn) if first else "",
+                time.strftime("%H:%M:%S", time.localtime(step["created"])) if first else "",
+                step["label"] if first else "",
+                hop["kind"],
+                f"{hop['seconds']:.3f}",
+                f"{hop['queued']:.3f}",
+                str(usage["prompt"]),
+                str(usage["cached"]),
+                str(usage["completion"]),
+                hop["outcome"] if hop["outcome"] != "ok" else step["status"] if hop["kind"] == "answer" else "ok",
+            )
+    console = Console()
+    console.print(f"session {found['session']}", style="bold", highlight=False)
+    console.print(table)
+
+
+async def _session(url: str, name: str, user: str) -> dict[str, Any]:
+    path = f"/v1/macaron/sessions/{quote(name, safe='')}"
+    params = {"user": user} if user else {}
+    async with client(url) as http, http.get(path, params=params) as response:
+        value: dict[str, Any] = await read_json(response)
+        return value

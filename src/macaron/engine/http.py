@@ -1,0 +1,232 @@
+"""What the engines behind a Chat Completions server share; a subclass says how its server is addressed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from macaron.conversation import AnswerEvent, Delta, Usage
+from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
+from macaron.engine.dialect import EventParser, encode_body, error_from_reply, events_from_completion
+from macaron.engine.labels import parse_label
+from macaron.engine.link.base import Link, Reply
+from macaron.engine.special import SpecialTokens
+from macaron.errors import EngineError, EngineTimeout, MacaronError
+
+CHAT: Final = "/v1/chat/completions"
+JSON: Final = {"content-type": "application/json"}
+PROBE_TIMEOUT: Final = 5.0
+# How long to wait for the end of a body whose last event has come, so that its connection can be used again.
+DRAIN_TIMEOUT: Final = 0.25
+
+T = TypeVar("T")
+
+
+class ModelCard(Struct):
+    """One entry of `/v1/models`; an adapter has the base as its `parent`."""
+
+    id: str
+    parent: str | None = None
+    max_model_len: int | None = None
+
+
+class _ModelList(Struct):
+    data: list[ModelCard] = []
+
+
+class HttpEngine(ABC):
+    """An `Engine` in front of a server that speaks Chat Completions over a link.
+
+    Args:
+        link: to the server; it belongs to the engine from now on.
+        base_model: the name under which the server knows the bare base.
+        special: the tokenizer's control tokens; every hop is freed of them in one place.
+        context_length: tokens, used as long as the server does not say.
+    """
+
+    health_path: str | None = "/health"
+
+    def __init__(
+        self, link: Link, *, base_model: str, special: SpecialTokens, context_length: int | None = None
+    ) -> None:
+        self._link = link
+        self._base_model = base_model
+        self._special = special
+        self._context_length = context_length
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """See `Engine.kind`."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """See `Engine.capabilities`."""
+
+    @abstractmethod
+    def _address(self, hop: HopRequest) -> dict[str, Any]:
+        """The fields that choose the model and the adapter."""
+
+    @abstractmethod
+    def _constraint(self, hop: HopRequest) -> dict[str, Any]:
+        """The fields that constrain a route hop to its labels, going on after its prefill."""
+
+    async def start(self) -> None:
+        """See `Engine.start`. A server that is not up yet is asked again with every `health`."""
+        with suppress(MacaronError):
+            await self._list_models()
+
+    async def close(self) -> None:
+        """See `Engine.close`."""
+        await self._link.close()
+
+    async def choose(self, hop: HopRequest) -> Choice:
+        """See `Engine.choose`."""
+        fields = {"temperature": 0, **self._constraint(hop), **self._address(hop), "stream": False}
+        body = self._render(hop, hop.options, fields, hop.prefill)
+        return choice_from(await self._complete(body, hop.timeout), hop.choices, hop.prefill)
+
+    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+        """See `Engine.answer`. Closing the iterator closes the connection, upon which the server ends its work."""
+        deadline = Deadline(hop.timeout)
+        body = await deadline.bound(self._answer_body(hop))
+        if not hop.stream:
+            yield await self._complete(body, deadline.remaining())
+            return
+        parser = EventParser(choices=_choices(hop.options))
+        async with AsyncExitStack() as stack:
+            reply = await deadline.bound(stack.enter_async_context(self._link.stream("POST", CHAT, body, JSON)))
+            if reply.status != 200 or "json" in reply.headers.get("content-type", ""):
+                yield _events(Reply(reply.status, reply.headers, await deadline.bound(reply.read())))
+                return
+            chunks = aiter(reply.chunks())
+            while not parser.ended:
+                data = await deadline.bound(anext(chunks, None))
+                if data is None:
+                    break
+                events = parser.feed(data)
+                if events:
+                    yield events
+            last = parser.finish()
+            if last:
+                yield last
+            with suppress(EngineError):
+                await Deadline(DRAIN_TIMEOUT).bound(anext(chunks, None))
+
+    async def health(self) -> Health:
+        """See `Engine.health`."""
+        try:
+            if self.health_path is not None:
+                reply = await self._link.request("GET", self.health_path, timeout=PROBE_TIMEOUT)
+                if reply.status != 200:
+                    return Health(False, f"The engine's {self.health_path} answered {reply.status}.")
+            cards = await self._list_models()
+        except MacaronError as error:
+            return Health(False, error.message)
+        adapters = tuple(card.id for card in cards if card.parent is not None)
+        return Health(True, adapters=adapters, models=tuple(card.id for card in cards))
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int | None:
+        """See `Engine.count_tokens`; this dialect has no way to ask."""
+        return None
+
+    async def _answer_body(self, hop: HopRequest) -> bytes:
+        return self._render(hop, hop.options, self._answer_fields(hop))
+
+    def _answer_fields(self, hop: HopRequest) -> dict[str, Any]:
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        return {**self._address(hop), **(streamed if hop.stream else {"stream": False})}
+
+    def _render(
+        self, hop: HopRequest, options: Mapping[str, Any], fields: Mapping[str, Any], prefill: str = ""
+    ) -> bytes:
+        """The body of a hop. Every hop passes here, so that no control token of a client's gets past."""
+        messages = [*hop.messages, {"role": "assistant", "content": prefill}] if prefill else hop.messages
+        body = encode_body({**options, **fields, "messages": messages})
+        if not self._special.may_be_in(body, messages):
+            return body
+        clean, shown = self._special.neutralise_body(messages, options)
+        if clean is messages and shown is options:
+            return body
+        return encode_body({**shown, **fields, "messages": clean})
+
+    async def _complete(self, body: bytes, timeout: float) -> list[AnswerEvent]:
+        return _events(await self._link.request("POST", CHAT, body, JSON, timeout=timeout))
+
+    async def _list_models(self) -> list[ModelCard]:
+        reply = await self._link.request("GET", "/v1/models", timeout=PROBE_TIMEOUT)
+        if reply.status != 200:
+            raise error_from_reply(reply.status, reply.body, retry_after=_retry_after(reply.headers))
+        try:
+            cards = msgspec.json.decode(reply.body, type=_ModelList).data
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise EngineError(f"The engine's /v1/models is no list of models ({error}).") from None
+        named = [card for card in cards if card.id == self._base_model]
+        bases = named or [card for card in cards if card.parent is None]
+        if len(bases) == 1 and bases[0].max_model_len:
+            self._context_length = bases[0].max_model_len
+        return cards
+
+
+class Deadline:
+    """The time by which a hop has to be over; only waiting for the engine counts against it, not the consumer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = asyncio.get_running_loop().time() + seconds
+
+    def remaining(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self._end - asyncio.get_running_loop().time())
+
+    async def bound(self, waiting: Awaitable[T]) -> T:
+        """The result of `waiting`, which is cancelled when the time is over.
+
+        Raises:
+            EngineTimeout: it was.
+        """
+        try:
+            async with asyncio.timeout_at(self._end):
+                return await waiting
+        except TimeoutError:
+            raise EngineTimeout(f"The engine did not finish within the hop's {self._seconds:g} seconds.") from None
+
+
+def _events(reply: Reply) -> list[AnswerEvent]:
+    if reply.status != 200:
+        raise error_from_reply(reply.status, reply.body, retry_after=_retry_after(reply.headers))
+    return events_from_completion(reply.body)
+
+
+def choice_from(events: Sequence[AnswerEvent], labels: Sequence[str], prefill: str) -> Choice:
+    """What a route hop said, from the events of its only choice."""
+    text, usage = "", Usage()
+    for event in events:
+        match event:
+            case Delta(choice=0):
+                text += event.text
+            case Usage():
+                usage = event
+    return Choice(parse_label(text, labels, prefill), text, usage)
+
+
+def _choices(options: Mapping[str, Any]) -> int:
+    count = options.get("n")
+    return count if isinstance(count, int) and count > 0 else 1
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of a Retry-After header; one that is a date is left out."""
+    try:
+        seconds = float(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and 0 <= seconds <= 86_400 else None

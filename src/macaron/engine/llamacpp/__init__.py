@@ -1,0 +1,1 @@
+"""The embedded engine: llama.cpp's server in a child process of ours, with a fair gate in front."""

@@ -1,0 +1,210 @@
+"""The Engine over the child's HTTP: the gate decides when a hop runs, the slot table where, the grammar what it says.
+
+Every hop is streamed, since llama.cpp cancels promptly only what it streams, and names its adapter, since a request
+that names none runs with whatever its slot ran last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from macaron.conversation import AnswerEvent, Delta, Usage
+from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Queued
+from macaron.engine.link.base import Limits as LinkLimits
+from macaron.engine.link.base import LinkFactory
+from macaron.engine.llamacpp.choices import ROUTE_TOKENS, ChoicePlan, plan_choice
+from macaron.engine.llamacpp.client import ServerClient
+from macaron.engine.llamacpp.config import EngineConfig
+from macaron.engine.llamacpp.gate import Gate, Lane, Limits, Schedule
+from macaron.engine.llamacpp.prompt import pieces
+from macaron.engine.llamacpp.reader import ChoiceReader, tokens_in
+from macaron.engine.llamacpp.relay import Put, relayed
+from macaron.engine.llamacpp.request import Prepared, adapter_fields, choice_count, prefilled, prepare, with_seed
+from macaron.engine.llamacpp.slots import SlotTable, chain_of
+from macaron.engine.special import SpecialTokens
+from macaron.errors import EngineError, EngineTimeout
+
+PLANS_KEPT = 64
+# The engine closes an idle connection after five seconds, and each open one holds one of its threads.
+KEEP_ALIVE_SECONDS = 3.0
+SPARE_CONNECTIONS = 4
+
+
+class LlamaCppEngine:
+    """`macaron.engine.base.Engine` for the child of `launch.EngineChild`.
+
+    One a service, on one event loop: the gate must see every hop.
+    """
+
+    def __init__(self, config: EngineConfig, links: LinkFactory) -> None:
+        self._config = config
+        self._links = links
+        self._opened: ServerClient | None = None
+        self._ids = {name: number for number, name in enumerate(config.adapters)}
+        self._special = SpecialTokens(config.special_tokens)
+        self._slots = SlotTable(config.specialists, config.entry, config.slots_per_adapter)
+        self._gate = Gate(Schedule(self._slots.capacity, Limits(config.batch_requests, config.batch_tokens)))
+        self._choice_plans: dict[tuple[tuple[str, ...], str], ChoicePlan] = {}
+
+    @property
+    def kind(self) -> str:
+        """`llamacpp`."""
+        return "llamacpp"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Known from the start."""
+        return Capabilities(
+            concurrent_adapters=False,
+            adapters=bool(self._ids),
+            media=False,
+            non_stream=False,
+            context_length=self._config.slot_context,
+            can_count_tokens=True,
+        )
+
+    @property
+    def gate(self) -> Gate:
+        """Hops waiting and running, for metrics."""
+        return self._gate
+
+    async def start(self) -> None:
+        """Open the link; the child need not be up yet."""
+        limits = LinkLimits(connections=self._config.slots + SPARE_CONNECTIONS, keep_alive=KEEP_ALIVE_SECONDS)
+        headers = {"authorization": f"Bearer {self._config.api_key}"}
+        self._opened = ServerClient(self._links(self._config.origin, headers=headers, limits=limits))
+
+    async def close(self) -> None:
+        """Close the link; running hops fail."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    async def choose(self, hop: HopRequest) -> Choice:
+        """One of the labels, by grammar; see `Engine.choose`."""
+        lane = self._lane(hop)
+        prepared = prepare(hop, self._special)
+        async with _time_limit(hop):
+            plan = await self._choice_plan(hop)
+            prepared = _asking(prepared, hop, plan)
+            text, usage = "", Usage()
+            async with self._gate.turn(hop.kind, hop.adapter) as queued, aclosing(self._run(lane, prepared)) as batches:
+                async for events in batches:
+                    text += "".join(event.text for event in events if isinstance(event, Delta))
+                    usage = next((event for event in events if isinstance(event, Usage)), usage)
+        return Choice(plan.label(text), plan.prefill + text.removeprefix(plan.prefill), usage, queued)
+
+    def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+        """Events of an answer or summary hop, after `Queued`; see `Engine.answer`.
+
+        Raises:
+            Preempted: a summary gave way to a route or an answer.
+        """
+        return relayed(lambda put: self._answer(hop, put))
+
+    async def health(self) -> Health:
+        """Whether the child serves."""
+        fault = "the engine's link is not open" if self._opened is None else await self._opened.fault()
+        return Health(fault is None, fault or "", self._config.adapters if fault is None else ())
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int:
+        """Prompt tokens of `messages` with the tools that `options` names."""
+        prepared = prepare(HopRequest("answer", None, messages, options), self._special)
+        prompt = await self._client.render(prepared.messages, prepared.fields["chat_template_kwargs"])
+        return len(await self._client.tokenize(prompt))
+
+    async def _answer(self, hop: HopRequest, put: Put) -> None:
+        lane = self._lane(hop)
+        prepared = prepare(hop, self._special)
+        total = Usage()
+        async with _time_limit(hop):
+            for choice in range(choice_count(hop.options)):
+                # The engine pins no slot for several choices at once, so each is a request and a turn of its own.
+                async with self._gate.turn(hop.kind, hop.adapter) as queued:
+                    if choice == 0:
+                        put([Queued(queued)])
+                    used = await self._answer_choice(lane, prepared, choice, put)
+                # The choices of one request share its prompt.
+                total = total + (used if choice == 0 else Usage(completion=used.completion, reasoning=used.reasoning))
+        put([total])
+
+    async def _answer_choice(self, lane: Lane, prepared: Prepared, choice: int, put: Put) -> Usage:
+        reader = ChoiceReader(choice, prepared.plan.callable)
+        prepared = prepared._replace(fields=with_seed(prepared.fields, choice))
+        async with aclosing(self._run(lane, prepared)) as batches:
+            async for events in batches:
+                put(reader.read(events))
+        return reader.usage
+
+    async def _run(self, lane: Lane, prepared: Prepared) -> AsyncGenerator[Sequence[AnswerEvent], None]:
+        """One request to the engine; the caller holds a turn of the gate."""
+        chain = chain_of(pieces(prepared.messages, prepared.plan.shown), self._config.slot_context)
+        slot = self._slots.take(lane, chain)
+        lora = {} if not self._ids else adapter_fields(None if lane.adapter is None else self._ids[lane.adapter])
+        body = {
+            **prepared.fields,
+            **lora,
+            "messages": prepared.messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "cache_prompt": True,
+            "id_slot": slot,
+        }
+        try:
+            async with aclosing(self._client.stream(body)) as batches:
+                async for events in batches:
+                    self._gate.spend(tokens_in(events))
+                    yield events
+        finally:
+            self._slots.release(slot)
+
+    def _lane(self, hop: HopRequest) -> Lane:
+        lane = Lane(hop.adapter, hop.kind == "route")
+        if not self._slots.capacity(lane):
+            raise EngineError(
+                f"The embedded engine was not started for a {hop.kind} hop on adapter {hop.adapter!r}; it has "
+                f"{', '.join(self._ids) or 'no adapters'}. Restart the service with it.",
+                code="unknown_adapter",
+            )
+        return lane
+
+    async def _choice_plan(self, hop: HopRequest) -> ChoicePlan:
+        key = (hop.choices, hop.prefill)
+        plan = self._choice_plans.get(key)
+        if plan is None:
+            plan = await plan_choice(hop.choices, hop.prefill, self._client.tokenize)
+            if len(self._choice_plans) >= PLANS_KEPT:
+                self._choice_plans.clear()
+            self._choice_plans[key] = plan
+        return plan
+
+    @property
+    def _client(self) -> ServerClient:
+        if self._opened is None:
+            raise EngineError("The embedded engine's link is not open; call start first.")
+        return self._opened
+
+
+def _asking(prepared: Prepared, hop: HopRequest, plan: ChoicePlan) -> Prepared:
+    fields = {
+        **prepared.fields,
+        "temperature": 0,
+        "grammar": plan.grammar,
+        "max_tokens": 1 if plan.one_token else prepared.fields.get("max_tokens") or ROUTE_TOKENS,
+    }
+    return prepared._replace(messages=prefilled(prepared.messages, hop.prefill, plan.prefill), fields=fields)
+
+
+@asynccontextmanager
+async def _time_limit(hop: HopRequest) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(hop.timeout):
+            yield
+    except TimeoutError:
+        raise EngineTimeout(
+            f"The {hop.kind} hop took longer than {hop.timeout:g} s, waiting for its turn included; "
+            "ask for less or allow more."
+        ) from None

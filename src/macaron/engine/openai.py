@@ -1,0 +1,108 @@
+"""The engine that any other compatible server is: hosted, Ollama, a gateway. Only public fields are sent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from macaron.engine.base import Capabilities, Choice, HopRequest
+from macaron.engine.http import Deadline, HttpEngine, choice_from
+from macaron.engine.link.base import Link
+from macaron.engine.special import SpecialTokens
+from macaron.errors import BadRequest, ContextOverflow
+
+VENDOR_OPTIONS: Final = ("chat_template_kwargs",)
+# What a server may refuse of a route hop, with the words by which it names it.
+NEGOTIABLE: Final = {
+    "response_format": ("response_format", "json_schema", "structured output"),
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens",),
+}
+
+
+class OpenAIEngine(HttpEngine):
+    """A server without adapters: specialists are prompts on one model, or a model each.
+
+    Args:
+        models: the model that serves an adapter's name; a name that is not in it is itself a model.
+    """
+
+    health_path = None
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        base_model: str,
+        special: SpecialTokens,
+        context_length: int | None = None,
+        models: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(link, base_model=base_model, special=special, context_length=context_length)
+        self._models_of = dict(models or {})
+        self._refused: set[str] = set()
+
+    @property
+    def kind(self) -> str:
+        """See `Engine.kind`."""
+        return "openai"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See `Engine.capabilities`."""
+        return Capabilities(adapters=False, context_length=self._context_length)
+
+    async def choose(self, hop: HopRequest) -> Choice:
+        """See `Engine.choose`. What the server refuses by name is left out, in this hop and in every later one."""
+        deadline = Deadline(hop.timeout)
+        while True:
+            fields = self._route_fields(hop)
+            body = self._render(hop, {}, {**fields, **self._address(hop), "stream": False})
+            try:
+                events = await self._complete(body, deadline.remaining())
+            except ContextOverflow:
+                raise
+            except BadRequest as error:
+                refused = _refused(error, fields)
+                if refused is None:
+                    raise
+                self._refused.add(refused)
+            else:
+                return choice_from(events, hop.choices, "")
+
+    def _address(self, hop: HopRequest) -> dict[str, Any]:
+        return {"model": self._models_of.get(hop.adapter, hop.adapter) if hop.adapter else self._base_model}
+
+    def _constraint(self, hop: HopRequest) -> dict[str, Any]:
+        schema = {
+            "type": "object",
+            "properties": {"label": {"type": "string", "enum": list(hop.choices)}},
+            "required": ["label"],
+            "additionalProperties": False,
+        }
+        return {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "route", "strict": True, "schema": schema},
+            }
+        }
+
+    def _route_fields(self, hop: HopRequest) -> dict[str, Any]:
+        """No prefill: the public API has no way to go on with an assistant's message."""
+        fields: dict[str, Any] = {"temperature": 0, **self._constraint(hop)}
+        room = hop.options.get("max_tokens")
+        if room is not None:
+            fields["max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"] = room
+        return {key: value for key, value in fields.items() if key not in self._refused}
+
+    async def _answer_body(self, hop: HopRequest) -> bytes:
+        options = {key: value for key, value in hop.options.items() if key not in VENDOR_OPTIONS}
+        return self._render(hop, options, self._answer_fields(hop))
+
+
+def _refused(error: BadRequest, fields: Mapping[str, Any]) -> str | None:
+    said = f"{error.param or ''} {error.message}".lower()
+    for field, names in NEGOTIABLE.items():
+        if field in fields and any(name in said for name in names):
+            return field
+    return None

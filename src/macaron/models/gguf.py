@@ -1,0 +1,135 @@
+"""What a GGUF file says about its model: context, control tokens, chat template. The tensors are never read.
+
+The layout is that of the GGUF specification, versions 2 and 3: a header, then typed key-value pairs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from msgspec import Struct
+
+from macaron.errors import ConfigError
+
+_SCALARS: Mapping[int, str] = {
+    0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
+}  # fmt: skip
+_STRING = 8
+_ARRAY = 9
+_CONTROL_TOKEN = 3
+_MAX_PAIRS = 65_536
+_MAX_ITEMS = 4_194_304
+_MAX_STRING = 16_777_216
+
+
+class GgufInfo(Struct, frozen=True):
+    """Metadata of a model file.
+
+    Attributes:
+        name: the model's own name, may be empty.
+        architecture: such as `llama`.
+        context_length: tokens it was trained for, None where the file does not say.
+        control_tokens: the texts that its tokenizer turns into control tokens.
+        chat_template: Jinja, empty where there is none.
+    """
+
+    name: str
+    architecture: str
+    context_length: int | None
+    control_tokens: tuple[str, ...]
+    chat_template: str
+
+
+def read_gguf(path: Path) -> GgufInfo:
+    """Read a model file's metadata.
+
+    Raises:
+        ConfigError: it cannot be read, is not GGUF version 2 or 3, is cut off, or is an adapter.
+    """
+    try:
+        with path.open("rb") as file:
+            pairs = _Reader(file, path.stat().st_size).pairs()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (_MalformedError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a usable GGUF file: {error}") from None
+    if pairs.get("general.type", "model") != "model":
+        raise ConfigError(f"{path} is not a model but of type {pairs['general.type']!r}; name the base's file")
+    return _info(pairs)
+
+
+def _info(pairs: Mapping[str, Any]) -> GgufInfo:
+    architecture = str(pairs.get("general.architecture", ""))
+    length = pairs.get(f"{architecture}.context_length")
+    tokens, kinds = pairs.get("tokenizer.ggml.tokens", []), pairs.get("tokenizer.ggml.token_type", [])
+    template = pairs.get("tokenizer.chat_template", "")
+    control = (token for token, kind in zip(tokens, kinds, strict=False) if kind == _CONTROL_TOKEN and token)
+    return GgufInfo(
+        name=str(pairs.get("general.name", "")),
+        architecture=architecture,
+        context_length=length if isinstance(length, int) else None,
+        control_tokens=tuple(str(token) for token in control),
+        chat_template=template if isinstance(template, str) else "",
+    )
+
+
+class _MalformedError(Exception):
+    pass
+
+
+class _Reader:
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def pairs(self) -> dict[str, Any]:
+        if self._take(4) != b"GGUF":
+            raise _MalformedError("it does not begin with GGUF")
+        version = self._number("<I")
+        if version not in (2, 3):
+            raise _MalformedError(f"version {version} is not known, or the file is big-endian")
+        self._number("<Q")
+        count = self._bounded(_MAX_PAIRS, "metadata entries")
+        return {self._string(): self._value(self._number("<I")) for _ in range(count)}
+
+    def _value(self, kind: int) -> Any:
+        if kind != _ARRAY:
+            return self._reader(kind)()
+        item = self._number("<I")
+        count = self._bounded(_MAX_ITEMS, "items of an array")
+        if item in _SCALARS:
+            form = _SCALARS[item]
+            raw = self._take(count * struct.calcsize(form))
+            return [value for (value,) in struct.iter_unpack(form, raw)]
+        read = self._reader(item)
+        return [read() for _ in range(count)]
+
+    def _reader(self, kind: int) -> Callable[[], Any]:
+        if kind == _STRING:
+            return self._string
+        if kind in _SCALARS:
+            return lambda: self._number(_SCALARS[kind])
+        raise _MalformedError(f"value type {kind} is not known here")
+
+    def _string(self) -> str:
+        # Tokens need not be whole characters.
+        return self._take(self._bounded(_MAX_STRING, "bytes of a string")).decode("utf-8", "surrogateescape")
+
+    def _bounded(self, limit: int, what: str) -> int:
+        count = self._number("<Q")
+        if count > min(limit, self._left):
+            raise _MalformedError(f"{count} {what} are more than can be")
+        return int(count)
+
+    def _number(self, form: str) -> Any:
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
+
+    def _take(self, count: int) -> bytes:
+        raw = self._file.read(count) if count <= self._left else b""
+        if len(raw) != count:
+            raise _MalformedError("it is cut off")
+        self._left -= count
+        return raw

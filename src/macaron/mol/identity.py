@@ -1,0 +1,122 @@
+"""Which conversation a request belongs to: canonical items and their chained digests.
+
+The digest is versioned; golden vectors in the tests fix version 1. White space, Unicode composition, call ids,
+reasoning and the leading system run do not change it, so that a client that re-serialises its history finds its session
+again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from macaron.conversation import Item, Media, Message, Opaque, Part, Reasoning, ToolCall, ToolResult, text_of
+
+VERSION = "v1"
+
+
+def canonical_text(text: str) -> str:
+    """NFC, runs of white space as one space, trimmed."""
+    return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
+
+
+def canonical_arguments(arguments: str) -> str:
+    """Sorted compact JSON; the text itself where it is not JSON."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def canonical_item(item: Item) -> bytes | None:
+    """The bytes of an item that decide identity; None for an item that is not part of the visible history."""
+    match item:
+        case Message(role, parts):
+            shape: list[Any] = ["message", role, canonical_text(text_of(parts)), _media_digests(parts)]
+        case ToolCall(_, name, arguments):
+            shape = ["call", name, canonical_arguments(arguments)]
+        case ToolResult(_, parts):
+            shape = ["result", canonical_text(text_of(parts)), _media_digests(parts)]
+        case Opaque(kind, raw):
+            shape = ["opaque", kind, _sha256(_sorted_json(raw))]
+        case Reasoning():
+            return None
+    return msgspec.json.encode(shape)
+
+
+def chain(items: Iterable[Item], start: str = "") -> list[str]:
+    """The digest after each item; an invisible item repeats the one before it.
+
+    `start` is the digest the items continue, empty at a root.
+    """
+    digests: list[str] = []
+    current = start or VERSION + ":"
+    for item in items:
+        data = canonical_item(item)
+        if data is not None:
+            current = f"{VERSION}:{hashlib.sha256(current.encode() + data).hexdigest()}"
+        digests.append(current)
+    return digests
+
+
+def head_digest(system: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:
+    """Digest of the client's part of a head, byte by byte: its leading system run and its tools in canonical order."""
+    return _sha256(msgspec.json.encode(system) + b"\n" + _sorted_json(canonical_tools(tools)))
+
+
+def canonical_tools(tools: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Tools ordered by name, so that a client that shuffles them keeps its prefix."""
+    return tuple(sorted(tools, key=_tool_key))
+
+
+def is_visible(item: Item) -> bool:
+    """Whether an item counts for identity."""
+    return not isinstance(item, Reasoning)
+
+
+def visible_count(items: Iterable[Item]) -> int:
+    """How many of the items count for identity."""
+    return sum(map(is_visible, items))
+
+
+def by_model(item: Item) -> bool:
+    """Whether the model produced this item."""
+    match item:
+        case ToolCall() | Reasoning():
+            return True
+        case Message(role):
+            return role == "assistant"
+        case _:
+            return False
+
+
+def answer_ends(items: Sequence[Item]) -> list[int]:
+    """Positions at which an answer of the model ends: the only places where a stored step can end."""
+    return [
+        index
+        for index, item in enumerate(items)
+        if by_model(item) and (index + 1 == len(items) or not by_model(items[index + 1]))
+    ]
+
+
+def _media_digests(parts: Sequence[Part]) -> list[str]:
+    return [_sha256(_sorted_json(part.raw)) for part in parts if isinstance(part, Media)]
+
+
+def _tool_key(tool: dict[str, Any]) -> tuple[str, str]:
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, dict) else tool.get("name")
+    return (str(tool.get("type", "")), str(name or ""))
+
+
+def _sorted_json(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

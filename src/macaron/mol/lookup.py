@@ -1,0 +1,165 @@
+"""Finds the session a request continues. The visible history decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from macaron.conversation import Item, Message, Step, ToolCall, ToolResult
+from macaron.mol.identity import answer_ends, by_model, chain, is_visible, visible_count
+from macaron.store.base import Store
+
+
+class TurnRequest(Struct, frozen=True):
+    """A request in neutral terms.
+
+    Attributes:
+        id: the response id the client will see.
+        tenant: whose key it came with.
+        user: end user within the tenant, empty where the client names none.
+        system: the leading run of system and developer messages.
+        options: fields for the engine that passed the allow list, without `n` and `tools`.
+        session: id of the session the client named, None where it named none.
+        pin: label the caller may and does insist on.
+    """
+
+    id: str
+    tenant: str
+    items: tuple[Item, ...]
+    user: str = ""
+    system: tuple[Message, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+    options: dict[str, Any] = {}
+    stream: bool = False
+    n: int = 1
+    session: str | None = None
+    pin: str | None = None
+    affinity: str = ""
+
+    @property
+    def scope(self) -> str:
+        """Isolates what is stored: tenant, and end user where there is one."""
+        return f"{self.tenant}\x1f{self.user}" if self.user else self.tenant
+
+
+class Found(NamedTuple):
+    """Where a request stands in the tree.
+
+    Attributes:
+        path: known steps from the root, with their items; empty for a new conversation.
+        new: the items after them, call ids as the path has them.
+        asked: digest of the whole visible history.
+        depth: its visible items.
+        hidden: summaries and reasoning of the path may be used.
+        retry: an earlier step that answered the same question.
+    """
+
+    path: tuple[Step, ...]
+    new: tuple[Item, ...]
+    asked: str
+    depth: int
+    hidden: bool
+    retry: Step | None
+
+    @property
+    def parent(self) -> Step | None:
+        """The step the request continues."""
+        return self.path[-1] if self.path else None
+
+
+async def find(store: Store, request: TurnRequest, head: str) -> Found:
+    """Look a request up: the longest known prefix of its visible history, in one batched look-up."""
+    items = request.items
+    digests = chain(items)
+    ends = answer_ends(items)
+    asked, depth = digests[-1], visible_count(items)
+    new = Found((), items, asked, depth, hidden=True, retry=None)
+    if not ends:
+        return new
+    scope = request.scope
+    lookup = await store.locate(scope, [digests[end] for end in ends], asked=asked, session=request.session, head=head)
+    if lookup.prefix is None:
+        return new._replace(retry=lookup.asked)
+    step = lookup.prefix.step
+    path = await store.path(scope, step.id)
+    if not path:
+        return new._replace(retry=lookup.asked)
+    cut = ends[lookup.prefix.position] + 1
+    path, ids = hydrate(path, items[:cut])
+    hidden = step.head == head or (request.session is not None and step.session == request.session)
+    return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, lookup.asked)
+
+
+def hydrate(path: Sequence[Step], items: Sequence[Item]) -> tuple[tuple[Step, ...], dict[str, str]]:
+    """Give steps whose items were not kept the items of the request, and map the request's call ids to the path's.
+
+    The path and the items are the same visible history, so that positions agree. Where the root of the path has been
+    evicted, what the request says before it is put in front.
+    """
+    cursor = _Cursor(items)
+    earlier = cursor.take(visible_count(items) - sum(step.input_count + step.output_count for step in path))
+    steps: list[Step] = []
+    ids: dict[str, str] = {}
+    for step in path:
+        inputs, outputs = cursor.take(step.input_count), cursor.take(step.output_count)
+        ids |= _renamed(inputs, step.inputs) | _renamed(outputs, step.outputs)
+        if earlier or step.inputs is None or step.outputs is None:
+            inputs = inputs if step.inputs is None else step.inputs
+            outputs = outputs if step.outputs is None else step.outputs
+            step = replace(step, inputs=(*earlier, *inputs), outputs=outputs)
+            earlier = ()
+        steps.append(step)
+    return tuple(steps), ids
+
+
+class _Cursor:
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = items
+        self._at = 0
+
+    def take(self, count: int) -> tuple[Item, ...]:
+        """The next items up to and with `count` visible ones."""
+        start = self._at
+        while count > 0 and self._at < len(self._items):
+            count -= is_visible(self._items[self._at])
+            self._at += 1
+        return tuple(self._items[start : self._at])
+
+
+def _renamed(sent: Sequence[Item], kept: Sequence[Item] | None) -> dict[str, str]:
+    if kept is None:
+        return {}
+    pairs = zip(
+        (item for item in sent if isinstance(item, ToolCall)),
+        (item for item in kept if isinstance(item, ToolCall)),
+        strict=False,
+    )
+    return {a.call_id: b.call_id for a, b in pairs if a.call_id != b.call_id}
+
+
+def rename_calls(items: Sequence[Item], ids: dict[str, str]) -> tuple[Item, ...]:
+    """Tool results with the call ids the path knows, for clients that rewrite ids."""
+    if not ids:
+        return tuple(items)
+    return tuple(
+        replace(item, call_id=ids[item.call_id]) if isinstance(item, ToolResult) and item.call_id in ids else item
+        for item in items
+    )
+
+
+def continues_tools(found: Found) -> bool:
+    """Whether a request brings results of its parent's open calls, with no user message after them: the same turn."""
+    if found.parent is None or any(map(by_model, found.new)):
+        return False
+    open_calls = {item.call_id for item in found.parent.outputs or () if isinstance(item, ToolCall)}
+    results = [index for index, item in enumerate(found.new) if _answers(item, open_calls)]
+    if not results:
+        return False
+    return not any(isinstance(item, Message) and item.role == "user" for item in found.new[results[-1] :])
+
+
+def _answers(item: Item, calls: set[str]) -> bool:
+    return isinstance(item, ToolResult) and item.call_id in calls

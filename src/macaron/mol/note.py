@@ -1,0 +1,43 @@
+"""Notes: the short text that stands for a turn in other specialists' views. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from macaron.conversation import Item, Message, Text, ToolCall, text_of
+from macaron.mol.view import Turn
+
+BYTES_PER_TOKEN = 4
+"""What a token is worth when a text has to be cut without asking a tokenizer."""
+
+CUT = " […] "
+
+
+def clip(text: str, limit: int) -> str:
+    """A text of at most about `limit` bytes of UTF-8: its head and its tail, the cut marked."""
+    if len(text) <= limit // 4 or len(data := text.encode()) <= limit:
+        return text
+    head = data[: limit * 2 // 3].decode(errors="ignore")
+    tail = data[len(data) - limit // 3 :].decode(errors="ignore")
+    return head.rstrip() + CUT + tail.lstrip()
+
+
+def visible_text(items: Sequence[Item]) -> str:
+    """What the client could read of some items."""
+    texts = (text_of(item.parts) for item in items if isinstance(item, Message))
+    return "\n".join(text for text in texts if text)
+
+
+def clipped_note(turn: Turn, tokens: int) -> str:
+    """The note that needs no summary: the visible answer, cut; a turn that ended in calls names them."""
+    outputs = turn.end.outputs or ()
+    names = [item.name for item in outputs if isinstance(item, ToolCall)]
+    text = clip(visible_text(outputs).strip(), tokens * BYTES_PER_TOKEN)
+    if names:
+        text = f"called {', '.join(names)}. {text}".strip()
+    return text or "no text"
+
+
+def summary_request(instruction: str) -> Message:
+    """What the summary hop adds after the answer."""
+    return Message("user", (Text(instruction),))

@@ -1,0 +1,72 @@
+"""Decides the notes a view needs, once for all specialists and branches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from macaron.conversation import Step
+from macaron.hcp.schema import Contract
+from macaron.mol.note import clipped_note
+from macaron.mol.observer import Observer
+from macaron.mol.summaries import Summaries
+from macaron.mol.view import Turn, foreign_turns
+from macaron.store.base import Store
+
+REMEMBERED = 16_384
+
+
+class Notes:
+    """Notes from the store, from summaries, or from the visible answer, in that order.
+
+    Where `[store] chat = "digests"` no text may reach the disk: notes then live in this process only, bounded.
+    """
+
+    def __init__(self, store: Store, summaries: Summaries, contract: Contract, observer: Observer) -> None:
+        self._store = store
+        self._summaries = summaries
+        self._tokens = contract.mol.summary_tokens
+        self._keep = contract.store.chat == "full"
+        self._memory: OrderedDict[str, str] = OrderedDict()
+        self._observer = observer
+
+    async def for_view(self, scope: str, path: Sequence[Step], label: str, hidden: bool) -> dict[str, str]:
+        """The notes of every turn on `path` that is not `label`'s own, by the id of the turn's last step.
+
+        Args:
+            hidden: whether the request may use summaries; else notes are made of what its client can see.
+        """
+        foreign = foreign_turns(path, label)
+        if not hidden:
+            return {turn.end.id: clipped_note(turn, self._tokens) for turn in foreign}
+        notes = {turn.end.id: self._known(turn) for turn in foreign if self.decided(turn)}
+        open_turns = [turn for turn in foreign if turn.end.id not in notes]
+        fresh = await asyncio.gather(*(self._decide(scope, turn) for turn in open_turns))
+        return notes | {turn.end.id: note for turn, note in zip(open_turns, fresh, strict=True)}
+
+    def decided(self, turn: Turn) -> bool:
+        """Whether a turn's note can be had without waiting and without deciding anything."""
+        return turn.end.note is not None or turn.end.id in self._memory
+
+    def ready(self, path: Sequence[Step], label: str, hidden: bool) -> bool:
+        """Whether `for_view` would only read."""
+        return not hidden or all(map(self.decided, foreign_turns(path, label)))
+
+    def _known(self, turn: Turn) -> str:
+        return turn.end.note if turn.end.note is not None else self._memory[turn.end.id]
+
+    async def _decide(self, scope: str, turn: Turn) -> str:
+        note = turn.end.summary or await self._summaries.wanted(turn.end.id)
+        if not note:
+            self._observer.event("note_clipped")
+            note = clipped_note(turn, self._tokens)
+        if self._keep:
+            return await self._store.freeze_note(scope, turn.end.id, note)
+        return self._remember(turn.end.id, note)
+
+    def _remember(self, step_id: str, note: str) -> str:
+        kept = self._memory.setdefault(step_id, note)
+        if len(self._memory) > REMEMBERED:
+            self._memory.popitem(last=False)
+        return kept

@@ -1,0 +1,81 @@
+"""The question a route hop asks, as messages. Pure.
+
+The request is quoted as untrusted text. Nothing in it can end the quotation: its closing mark is neutralised inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from macaron.conversation import Item, Media, Message, Step, text_of
+from macaron.mol.identity import by_model
+from macaron.mol.note import clip, visible_text
+from macaron.mol.view import turns
+
+Shape = Literal["instruction_first", "instruction_last"]
+
+BYTES_PER_TOKEN = 3
+"""Cautious: a text of 3 bytes a token is rarely more tokens than estimated, and never more than three times as many."""
+
+CONTEXT_TURNS = 6
+_QUOTE_MARK = re.compile(r"<(/?\s*(?:request|context)\b)", re.IGNORECASE)
+
+
+class RouteTemplate(NamedTuple):
+    """How a profile asks: its instruction with labels and cards filled in, and the order of things."""
+
+    instruction: str
+    shape: Shape
+    prefill: str
+    input_tokens: int
+
+
+class Question(NamedTuple):
+    """The messages of a route hop, in the neutral form."""
+
+    system: str
+    user: str
+
+
+def request_text(items: Sequence[Item]) -> str:
+    """What the user asks now: the user's words after the last answer; media by their kind."""
+    start = max((index + 1 for index, item in enumerate(items) if by_model(item)), default=0)
+    recent = [item for item in items[start:] if isinstance(item, Message) and item.role == "user"]
+    asked = recent or [item for item in items if isinstance(item, Message) and item.role == "user"][-1:]
+    return "\n".join(_words(message) for message in asked)
+
+
+def context_text(path: Sequence[Step], tokens: int, hidden: bool) -> str:
+    """The session's last labels, each with its summary, or with the clipped answer: where there is no summary yet, or
+    where the request has no claim on hidden state.
+    """
+    lines = []
+    recent = turns(path)[-CONTEXT_TURNS:]
+    share = tokens * BYTES_PER_TOKEN // max(len(recent), 1)
+    for turn in recent:
+        step = turn.end
+        said = (hidden and (step.note or step.summary)) or visible_text(step.outputs or ())
+        lines.append(f"{turn.label}: {clip(' '.join(said.split()), share)}")
+    return "\n".join(lines)
+
+
+def question(template: RouteTemplate, text: str, context: str = "") -> Question:
+    """The route hop's prompt for a request and, where the profile shows it, a context of the past."""
+    quoted = clip(text, template.input_tokens * BYTES_PER_TOKEN)
+    if template.shape == "instruction_last":
+        past = f"{context}\n\n" if context else ""
+        return Question("", f"{past}{quoted}\n\n{template.instruction}")
+    past = f"<context>\n{quote(context)}\n</context>\n" if context else ""
+    return Question(template.instruction, f"{past}<request>\n{quote(quoted)}\n</request>")
+
+
+def quote(text: str) -> str:
+    """Text that cannot open or close a quotation: the marks inside are broken by a word joiner."""
+    return _QUOTE_MARK.sub("<\u2060\\1", text)
+
+
+def _words(message: Message) -> str:
+    media = [f"[{part.kind}]" for part in message.parts if isinstance(part, Media)]
+    return "\n".join([text_of(message.parts), *media]).strip()

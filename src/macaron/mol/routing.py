@@ -1,0 +1,109 @@
+"""The route hop: asks the entry specialist for a label, and always ends with one."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Literal, NamedTuple
+
+from macaron.conversation import Hop, Usage
+from macaron.engine.base import Choice, Engine, HopRequest
+from macaron.errors import BadRequest, EngineError, Unavailable
+from macaron.hcp.schema import Contract
+from macaron.mol.lookup import Found, TurnRequest
+from macaron.mol.observer import Observer
+from macaron.mol.prompt import question_messages
+from macaron.mol.route import RouteTemplate, context_text, question, request_text
+from macaron.registry.cards import Registry, Specialist
+
+Reason = Literal["routed", "fallback", "retry", "single"]
+MEMO_ENTRIES = 8192
+ATTEMPTS = 2
+
+
+class Routed(NamedTuple):
+    """A label, why it was taken, and the hop that was made for it, if any."""
+
+    specialist: Specialist
+    reason: Reason
+    hop: Hop | None = None
+
+
+class Router:
+    """Routes turns. The same question at the same place gets the same label, so that a retry does not re-route."""
+
+    def __init__(
+        self, engine: Engine, registry: Registry, contract: Contract, template: RouteTemplate, observer: Observer
+    ) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._contract = contract
+        self._template = template
+        self._observer = observer
+        self._memo: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
+        if contract.mol.route.chat_template_kwargs:
+            self._options["chat_template_kwargs"] = contract.mol.route.chat_template_kwargs
+
+    def known(self, request: TurnRequest, found: Found) -> Routed | None:
+        """The decision that needs no hop: a retry, or a service with one specialist."""
+        if len(self._registry.specialists) == 1:
+            return Routed(self._registry.specialists[0], "single")
+        label = self._memo.get((request.scope, found.asked))
+        if label is None and found.retry is not None and _was_routed(found.retry.hops):
+            label = found.retry.label
+        specialist = self._registry.get(label) if label else None
+        return Routed(specialist, "retry") if specialist else None
+
+    async def route(self, request: TurnRequest, found: Found) -> Routed:
+        """Ask L0. An unusable answer is asked for once more, then the default label is taken."""
+        started, clock = time.time(), time.perf_counter()
+        label, usage, queued = None, Usage(), 0.0
+        for attempt in range(ATTEMPTS):
+            choice = await self._ask(request, found, shrink=4**attempt)
+            usage, queued = usage + choice.usage, queued + choice.queued
+            label = choice.label
+            if label is not None:
+                break
+            self._observer.event("route_retry" if attempt + 1 < ATTEMPTS else "route_fallback")
+        specialist = (self._registry.get(label) if label else None) or self._registry.default_specialist
+        entry = self._registry.entry_specialist
+        outcome = "ok" if label else "fallback"
+        hop = Hop("route", entry.label, entry.revision, started, time.perf_counter() - clock, queued, usage, outcome)
+        self._observer.hop(hop)
+        if label:
+            self._remember((request.scope, found.asked), label)
+        return Routed(specialist, "routed" if label else "fallback", hop)
+
+    async def _ask(self, request: TurnRequest, found: Found, shrink: int) -> Choice:
+        mol = self._contract.mol
+        tokens = self._template.input_tokens // shrink
+        context = context_text(found.path, tokens, found.hidden) if mol.route_context == "labels" else ""
+        asked = question(self._template._replace(input_tokens=tokens), request_text(request.items), context)
+        hop = HopRequest(
+            kind="route",
+            adapter=self._registry.entry_specialist.adapter,
+            messages=question_messages(asked),
+            options=self._options,
+            stream=False,
+            choices=self._registry.labels,
+            prefill=self._template.prefill,
+            affinity="route",
+            tenant=request.tenant,
+            timeout=self._contract.engine.timeouts.route,
+        )
+        try:
+            return await self._engine.choose(hop)
+        except (EngineError, Unavailable, BadRequest) as error:
+            return Choice(None, error.message)
+
+    def _remember(self, key: tuple[str, str], label: str) -> None:
+        self._memo[key] = label
+        self._memo.move_to_end(key)
+        if len(self._memo) > MEMO_ENTRIES:
+            self._memo.popitem(last=False)
+
+
+def _was_routed(hops: tuple[Hop, ...]) -> bool:
+    """A label that was pinned, or taken because the route failed, binds nobody."""
+    return any(hop.kind == "route" and hop.outcome in ("ok", "retry") for hop in hops)

@@ -1,0 +1,45 @@
+"""An answer that is started before it is known to be wanted, and held until it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+
+from macaron.engine.base import EngineEvent
+
+HELD_BATCHES = 4096
+
+
+class Held:
+    """Reads an answer ahead. Nothing of it reaches anyone unless it is iterated; `drop` cancels it in the engine."""
+
+    def __init__(self, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+        self._batches: asyncio.Queue[Sequence[EngineEvent] | BaseException | None] = asyncio.Queue(HELD_BATCHES)
+        self._task = asyncio.get_running_loop().create_task(self._read(events), name="speculative answer")
+
+    async def release(self) -> AsyncGenerator[Sequence[EngineEvent], None]:
+        """What was held, then the rest as it comes."""
+        try:
+            while (batch := await self._batches.get()) is not None:
+                if isinstance(batch, BaseException):
+                    raise batch
+                yield batch
+        finally:
+            await self.drop()
+
+    async def drop(self) -> None:
+        """End the work in the engine."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _read(self, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+        try:
+            async with aclosing(events) as batches:
+                async for batch in batches:
+                    await self._batches.put(batch)
+        except Exception as error:
+            await self._batches.put(error)
+        else:
+            await self._batches.put(None)

@@ -1,0 +1,158 @@
+"""Summary hops: off the visible path, bounded, and replaceable by the clipped answer at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from macaron.conversation import Delta, Hop, Step, Usage
+from macaron.engine.base import ChatMessage, Engine, HopRequest, Preempted, Queued
+from macaron.errors import MacaronError, StoreError
+from macaron.hcp.schema import Contract
+from macaron.mol.activity import Activity
+from macaron.mol.background import Background
+from macaron.mol.observer import Observer
+from macaron.store.base import Store
+
+PENDING_BYTES = 33_554_432
+"""Prompts of summaries that have not run yet are kept up to this size together."""
+
+PREEMPTIONS = 50
+
+
+class Job(NamedTuple):
+    """A summary to be made: the answer hop it follows, with the messages the answer added and the instruction."""
+
+    step: Step
+    answer: HopRequest
+    said: Sequence[ChatMessage]
+
+
+class Summaries:
+    """Runs summary hops after terminal events, and lets a request wait for one it needs."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        contract: Contract,
+        instruction: str,
+        background: Background,
+        activity: Activity,
+        observer: Observer,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._mol = contract.mol
+        self._timeout = contract.engine.timeouts.summary
+        self._keep = contract.store.chat == "full"
+        self._instruction = instruction
+        self._background = background
+        self._activity = activity
+        self._observer = observer
+        self._running: dict[str, asyncio.Task[str | None]] = {}
+        self._lazy: OrderedDict[str, Job] = OrderedDict()
+        self._bytes = 0
+
+    def after(self, job: Job) -> None:
+        """Make the summary of a turn that has just ended, in the way the profile chooses."""
+        size = _size(job)
+        while self._lazy and self._bytes + size > PENDING_BYTES:
+            self._forget(self._lazy.popitem(last=False)[1])
+        if self._mol.summary == "off" or self._background.full or self._bytes + size > PENDING_BYTES:
+            self._observer.event("summary_skipped")
+            return
+        self._bytes += size
+        if self._mol.summary == "lazy":
+            self._lazy[job.step.id] = job
+        else:
+            self._start(job)
+
+    async def wanted(self, step_id: str) -> str | None:
+        """The summary of a turn whose note has to be decided now; waits for it a bounded time."""
+        if (job := self._lazy.pop(step_id, None)) is not None:
+            self._start(job)
+        task = self._running.get(step_id)
+        if task is None:
+            return None
+        await asyncio.wait((task,), timeout=self._mol.summary_wait)
+        return task.result() if task.done() and not task.cancelled() and task.exception() is None else None
+
+    def _start(self, job: Job) -> None:
+        task = self._background.start(self._run(job), f"summary of {job.step.id}")
+        self._running[job.step.id] = task
+        task.add_done_callback(lambda _: self._forget(job))
+
+    def _forget(self, job: Job) -> None:
+        self._running.pop(job.step.id, None)
+        self._bytes -= _size(job)
+
+    async def _run(self, job: Job) -> str | None:
+        text, hop = None, None
+        for _ in range(PREEMPTIONS):
+            if self._mol.summary == "idle":
+                await self._activity.idle()
+            try:
+                text, hop = await self._ask(job)
+                break
+            except Preempted:
+                self._observer.event("summary_preempted")
+        if hop is not None:
+            self._observer.hop(hop)
+        try:
+            await self._store.put_summary(job.step.scope, job.step.id, text if self._keep else None, hop)
+        except StoreError:
+            self._observer.event("summary_skipped")
+        return text
+
+    async def _ask(self, job: Job) -> tuple[str | None, Hop]:
+        started, clock = time.time(), time.perf_counter()
+        pieces: list[str] = []
+        usage, queued, outcome = Usage(), 0.0, "ok"
+        try:
+            async for batch in self._engine.answer(self._hop(job)):
+                for event in batch:
+                    match event:
+                        case Delta():
+                            pieces.append(event.text)
+                        case Usage():
+                            usage = event
+                        case Queued(seconds):
+                            queued = seconds
+        except Preempted:
+            raise
+        except MacaronError as error:
+            outcome = error.code or "failed"
+        text = "".join(pieces).strip()
+        if not text and outcome == "ok":
+            outcome = "empty"
+        step = job.step
+        seconds = time.perf_counter() - clock
+        hop = Hop("summary", step.label, step.revision, started, seconds, queued, usage, outcome)
+        return (text if outcome == "ok" else None), hop
+
+    def _hop(self, job: Job) -> HopRequest:
+        """The answer's own prompt, longer: the engine has it cached."""
+        answer = job.answer
+        options: dict[str, Any] = {
+            name: answer.options[name] for name in ("tools", "chat_template_kwargs") if name in answer.options
+        }
+        if "tools" in options:
+            options["tool_choice"] = "none"
+        return replace(
+            answer,
+            kind="summary",
+            messages=[*answer.messages, *job.said, {"role": "user", "content": self._instruction}],
+            options={**options, "temperature": 0, "max_tokens": self._mol.summary_tokens},
+            timeout=self._timeout,
+        )
+
+
+def _size(job: Job) -> int:
+    """Bytes of text a job keeps alive, roughly."""
+    return sum(len(str(message.get("content") or "")) for message in (*job.answer.messages, *job.said))

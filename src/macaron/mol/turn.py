@@ -1,0 +1,313 @@
+"""The life of a turn: look-up, route, answer, commit, summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+from uuid import uuid4
+
+from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
+from macaron.engine.base import Engine, EngineEvent, HopRequest, Queued
+from macaron.engine.messages import messages_from_items
+from macaron.errors import BadRequest, EngineError, MacaronError
+from macaron.hcp.schema import Contract
+from macaron.mol.activity import Activity
+from macaron.mol.background import Background
+from macaron.mol.collect import Collector
+from macaron.mol.identity import canonical_tools, head_digest
+from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
+from macaron.mol.notes import Notes
+from macaron.mol.observer import Observer
+from macaron.mol.prompt import view_messages
+from macaron.mol.routing import Router
+from macaron.mol.speculate import Held
+from macaron.mol.steps import Frame, steps_from
+from macaron.mol.summaries import Job, Summaries
+from macaron.mol.view import Head, view
+from macaron.registry.cards import Registry, Specialist
+from macaron.store.base import Store
+
+
+class Chosen(NamedTuple):
+    """First event of a turn: who answers, and how that was decided."""
+
+    specialist: Specialist
+    session: str
+    reason: str
+    hops: tuple[Hop, ...]
+
+
+class Done(NamedTuple):
+    """Last event of a turn: it is committed, and the client may know that it is complete."""
+
+    answers: list[Answer]
+    finishes: list[Finish]
+    usage: Usage
+    hops: tuple[Hop, ...]
+
+
+TurnEvent = Chosen | list[Delta] | Done
+
+
+class Decision(NamedTuple):
+    """Who answers, and the answer if it has been started already."""
+
+    specialist: Specialist
+    reason: str
+    hop: Hop | None = None
+    held: Held | None = None
+
+
+class Force(NamedTuple):
+    """What is in force: contract, registry and their generation."""
+
+    contract: Contract
+    digest: str
+    registry: Registry
+    generation: int
+
+
+class Turns:
+    """Runs turns for one worker."""
+
+    def __init__(
+        self,
+        force: Force,
+        engine: Engine,
+        store: Store,
+        router: Router,
+        summaries: Summaries,
+        notes: Notes,
+        background: Background,
+        activity: Activity,
+        observer: Observer,
+    ) -> None:
+        self._force = force
+        self._mol = force.contract.mol
+        self._engine = engine
+        self._store = store
+        self._router = router
+        self._summaries = summaries
+        self._notes = notes
+        self._background = background
+        self._activity = activity
+        self._observer = observer
+
+    async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
+        """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
+
+        Raises:
+            MacaronError: before `Chosen` nothing has happened that the client could see.
+        """
+        begun = time.perf_counter()
+        head = head_digest(request.system, request.tools)
+        found = await find(self._store, request, head)
+        if found.parent is not None and found.parent.head != head:
+            self._observer.event("cold_prefix")
+        decision = await self._decide(request, found)
+        frame = self._frame(request, found, decision.specialist, head)
+        try:
+            hop = await self._answer_hop(request, found, decision.specialist, frame.session)
+        except BaseException:
+            if decision.held is not None:
+                await decision.held.drop()
+            raise
+        events = decision.held.release() if decision.held else self._engine.answer(hop)
+        async with aclosing(self._answer(frame, decision, hop, events, begun)) as answer:
+            async for event in answer:
+                yield event
+
+    # --- who answers -----------------------------------------------------------------------------------------------
+
+    async def _decide(self, request: TurnRequest, found: Found) -> Decision:
+        if (fixed := self._fixed(request, found)) is not None:
+            return fixed
+        if (known := self._router.known(request, found)) is not None:
+            return Decision(known.specialist, known.reason)
+        with self._activity:
+            predicted = self._predict(found)
+            held = await self._speculate(request, found, predicted) if predicted is not None else None
+            try:
+                routed = await self._router.route(request, found)
+            except BaseException:
+                if held is not None:
+                    await held.drop()
+                raise
+        if held is not None and predicted is not None:
+            if routed.specialist.label == predicted.label:
+                self._observer.speculation("hit")
+                return Decision(predicted, routed.reason, routed.hop, held)
+            self._observer.speculation("miss")
+            await held.drop()
+        return Decision(routed.specialist, routed.reason, routed.hop)
+
+    def _fixed(self, request: TurnRequest, found: Found) -> Decision | None:
+        """A tool turn stays where it is; a pinned turn goes where the caller says."""
+        registry = self._force.registry
+        if found.parent is not None and continues_tools(found):
+            same = registry.by_revision(found.parent.revision) or registry.get(found.parent.label)
+            if same is not None:
+                return Decision(same, "sticky")
+        if request.pin is None:
+            return None
+        if (pinned := registry.get(request.pin)) is None:
+            raise BadRequest(
+                f"`x-macaron-adapter` names {request.pin!r}; the labels are {', '.join(registry.labels)}.",
+                param="x-macaron-adapter",
+                code="unknown_adapter",
+            )
+        return Decision(pinned, "pinned")
+
+    def _predict(self, found: Found) -> Specialist | None:
+        if not (self._mol.speculate and self._engine.capabilities.concurrent_adapters):
+            return None
+        registry = self._force.registry
+        last = found.parent.label if found.parent and self._mol.predictor == "last" else None
+        predicted = (registry.get(last) if last else None) or registry.default_specialist
+        busy = self._activity.running > self._mol.speculate_below
+        if busy or not self._notes.ready(found.path, predicted.label, found.hidden):
+            self._observer.speculation("skipped")
+            return None
+        return predicted
+
+    async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist) -> Held:
+        session = found.parent.session if found.parent else request.id
+        hop = await self._answer_hop(request, found, predicted, request.session or session)
+        return Held(self._engine.answer(hop))
+
+    # --- the answer ------------------------------------------------------------------------------------------------
+
+    async def _answer_hop(self, request: TurnRequest, found: Found, specialist: Specialist, session: str) -> HopRequest:
+        notes = await self._notes.for_view(request.scope, found.path, specialist.label, found.hidden)
+        tools = list(canonical_tools(request.tools))
+        shown = view(
+            Head(specialist.identity, request.system, tuple(tools)), found.path, specialist.label, found.new, notes
+        )
+        options = dict(request.options)
+        if tools:
+            options["tools"] = tools
+        if request.n > 1:
+            options["n"] = request.n
+        reasoning = self._mol.reasoning_in_body and found.hidden
+        return HopRequest(
+            kind="answer",
+            adapter=specialist.adapter,
+            messages=view_messages(shown, merge_system=self._mol.merge_system, reasoning=reasoning),
+            options=options,
+            stream=request.stream,
+            affinity=request.affinity or session,
+            tenant=request.tenant,
+            timeout=self._force.contract.engine.timeouts.answer,
+        )
+
+    def _frame(self, request: TurnRequest, found: Found, specialist: Specialist, head: str) -> Frame:
+        parent = found.parent
+        session = request.session or (parent.session if parent else f"sess_{uuid4().hex}")
+        return Frame(
+            request=request,
+            found=found,
+            specialist=specialist,
+            head=head,
+            session=session,
+            turn=parent.turn if parent is not None and continues_tools(found) else request.id,
+            generation=self._force.generation,
+            contract=self._force.digest,
+            keep=self._force.contract.store.chat == "full",
+            summary_tokens=self._mol.summary_tokens,
+        )
+
+    async def _answer(
+        self,
+        frame: Frame,
+        decision: Decision,
+        hop: HopRequest,
+        events: AsyncGenerator[Sequence[EngineEvent], None],
+        begun: float,
+    ) -> AsyncGenerator[TurnEvent, None]:
+        before = (decision.hop,) if decision.hop else ()
+        collector = Collector()
+        record = _Record(frame.specialist)
+        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
+        try:
+            with self._activity:
+                async with aclosing(events) as batches:
+                    async for batch in batches:
+                        deltas = collector.add(record.without_queued(batch))
+                        if not deltas:
+                            continue
+                        if chosen is not None:
+                            self._observer.first_token(frame.specialist.label, time.perf_counter() - begun)
+                            yield chosen
+                            chosen = None
+                        yield deltas
+            if not collector.finished:
+                raise EngineError("The engine ended its answer without a finish.")
+        except BaseException as error:
+            self._cut_off(frame, collector, record, before, error)
+            raise
+        if chosen is not None:
+            yield chosen
+        yield await self._commit(frame, hop, collector, record, before)
+
+    async def _commit(
+        self, frame: Frame, hop: HopRequest, collector: Collector, record: _Record, before: tuple[Hop, ...]
+    ) -> Done:
+        answers = collector.answers()
+        hops = (*before, record.hop(collector.usage, "ok"))
+        self._observer.hop(hops[-1])
+        steps = steps_from(frame, answers, hops, collector.usage)
+        await self._store.put_steps(steps)
+        self._summarise(frame, hop, steps, answers)
+        finishes = [Finish(answer.finish, answer.choice) for answer in answers]
+        return Done(answers, finishes, collector.usage, hops)
+
+    def _summarise(self, frame: Frame, hop: HopRequest, steps: list[Step], answers: list[Answer]) -> None:
+        """A turn that has ended and is not its own summary gets a summary hop; one of several choices does not."""
+        step = steps[0]
+        if len(steps) > 1 or step.status != "completed" or answers[0].calls or step.summary is not None:
+            return
+        self._summaries.after(Job(step, hop, messages_from_items(answers[0].items())))
+
+    def _cut_off(
+        self, frame: Frame, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
+    ) -> None:
+        """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
+        failed = isinstance(error, MacaronError)
+        outcome = (error.code or "failed") if isinstance(error, MacaronError) else "cancelled"
+        hops = (*before, record.hop(collector.usage, outcome))
+        self._observer.hop(hops[-1])
+        answers = collector.answers() if frame.request.stream else []
+        if not any(answer.text or answer.calls for answer in answers):
+            return
+        whole = collector.finished and not failed
+        steps = steps_from(
+            frame, answers, hops, collector.usage, None if whole else ("failed" if failed else "cancelled")
+        )
+        self._background.start(self._store.put_steps(steps), f"commit of {frame.request.id}")
+
+
+class _Record:
+    """Times one answer hop."""
+
+    def __init__(self, specialist: Specialist) -> None:
+        self._specialist = specialist
+        self._started, self._clock = time.time(), time.perf_counter()
+        self._queued = 0.0
+
+    def without_queued(self, batch: Sequence[EngineEvent]) -> list[Delta | Finish | Usage]:
+        events: list[Delta | Finish | Usage] = []
+        for event in batch:
+            if isinstance(event, Queued):
+                self._queued += event.seconds
+            else:
+                events.append(event)
+        return events
+
+    def hop(self, usage: Usage, outcome: str) -> Hop:
+        seconds = time.perf_counter() - self._clock
+        specialist = self._specialist
+        return Hop(
+            "answer", specialist.label, specialist.revision, self._started, seconds, self._queued, usage, outcome
+        )

@@ -1,0 +1,254 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from uuid import uuid4
+
+from starlette.types import Receive, Scope, Send
+
+from macaron.conversation import Item, Media, Message, ToolResult
+from macaron.errors import BadRequest, MacaronError, NotFound
+from macaron.mol.lookup import TurnRequest
+from macaron.mol.turn import Chosen, Done, TurnEvent
+from macaron.server.keys import Caller
+from macaron.server.receive import CancelOnDisconnect, header_map, read_body
+from macaron.server.respond import JSON, Headers, send_body, send_error
+from macaron.server.service import Service
+from macaron.server.stream import EventStream
+from macaron.wire.chat import ChatRequest, chat_request
+from macaron.wire.chat_answer import ChatStream, completion, usage_object
+from macaron.wire.chat_options import VENDOR_OPTIONS
+
+SESSION_HEADERS = (b"x-session-id", b"session-id", b"x-conversation-id")
+MAX_SESSION_NAME = 256
+
+
+class ChatEndpoint:
+    """Serves Chat Completions. A raw ASGI application, since every request passes through it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        clock = time.perf_counter()
+        exchange = _Exchange(self._service, send)
+        status = 499
+        try:
+            await exchange.run(scope, receive)
+            status = exchange.status
+        except MacaronError as error:
+            status = error.status
+            await exchange.fail(error)
+        finally:
+            exchange.close()
+            self._service.metrics.request("chat", status, time.perf_counter() - clock)
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, service: Service, send: Send) -> None:
+        self._service = service
+        self._send = send
+        self._stream: EventStream | None = None
+        self._chunks: ChatStream | None = None
+        self._headers: Headers = ()
+        self.status = 499
+
+    async def run(self, scope: Scope, receive: Receive) -> None:
+        service = self._service
+        headers = header_map(scope)
+        self._headers = [(b"x-request-id", scope["state"]["request_id"])]
+        caller = service.keys.authenticate(headers)
+        caller.require("chat", "This endpoint")
+        limits = service.contract.service
+        body = await read_body(receive, headers, limits.max_body_bytes, limits.body_timeout)
+        # A large body is decoded on a thread, since the others' requests would wait for it.
+        chat = chat_request(body) if len(body) < 1_000_000 else await asyncio.to_thread(chat_request, body)
+        del body
+        trace = headers.get(b"x-macaron-trace") == b"1"
+        if trace:
+            caller.require("trace", "`x-macaron-trace`")
+        turn = turn_request(service, caller, chat, headers)
+        async with service.admission.place(caller.tenant), CancelOnDisconnect(receive) as client:
+            events = service.turns.run(turn)
+            async with aclosing(events):
+                await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
+            self.status = 200
+        if client.left:
+            self.status = 499
+
+    async def fail(self, error: MacaronError) -> None:
+        """Tell the client: with a status before the response has begun, else with an event in it."""
+        if self._stream is not None and self._chunks is not None and self._stream.begun:
+            await self._stream.end(self._chunks.error(error))
+        else:
+            await send_error(self._send, error, self._headers)
+
+    def close(self) -> None:
+        """Whatever happened, nothing is written any more."""
+        if self._stream is not None:
+            self._stream.close()
+
+    async def _whole(
+        self, events: AsyncGenerator[TurnEvent, None], turn: TurnRequest, chat: ChatRequest, trace: bool
+    ) -> None:
+        chosen: Chosen | None = None
+        async for event in events:
+            match event:
+                case Chosen():
+                    chosen = event
+                    self._service.metrics.turn(event.specialist.label, event.reason)
+                case Done():
+                    shown = chosen if trace else None
+                    usage = usage_object(event.usage, event.hops)
+                    body = completion(
+                        turn.id, int(time.time()), self._service.served, event.answers, usage, _metadata(shown, event)
+                    )
+                    await send_body(self._send, 200, body, (JSON, *self._headers, *_trace_headers(shown, event)))
+
+    async def _streamed(
+        self, events: AsyncGenerator[TurnEvent, None], turn: TurnRequest, chat: ChatRequest, trace: bool
+    ) -> None:
+        async for event in events:
+            match event:
+                case Chosen():
+                    self._service.metrics.turn(event.specialist.label, event.reason)
+                    shown = event if trace else None
+                    self._stream = EventStream(self._send, (*self._headers, *_trace_headers(shown)))
+                    self._chunks = ChatStream(
+                        turn.id,
+                        int(time.time()),
+                        self._service.served,
+                        include_usage=chat.include_usage,
+                        metadata=_metadata(shown),
+                    )
+                case list() if self._stream and self._chunks:
+                    await self._stream.write(self._chunks.chunks(event))
+                case Done() if self._stream and self._chunks:
+                    usage = usage_object(event.usage, event.hops)
+                    await self._stream.end(self._chunks.finish(event.finishes, usage))
+
+
+def turn_request(service: Service, caller: Caller, chat: ChatRequest, headers: Mapping[bytes, bytes]) -> TurnRequest:
+    """A Chat request as a turn, checked against what this service and its engine can do.
+
+    Raises:
+        NotFound: the model is not served here.
+        BadRequest: the engine cannot honour an option or a kind of content.
+        Forbidden: the key may not pin a specialist.
+    """
+    if not service.serves(chat.model):
+        message = f"The model `{chat.model[:80]}` is not served here; ask for `{service.served}`."
+        raise NotFound(message, param="model", code="model_not_found")
+    _check_options(service, chat)
+    _check_media(service, chat.items)
+    pin = headers.get(b"x-macaron-adapter")
+    if pin is not None:
+        caller.require("pin", "`x-macaron-adapter`")
+    scope = f"{caller.tenant}\x1f{chat.user}"
+    return TurnRequest(
+        id=f"chatcmpl-{uuid4().hex}",
+        tenant=caller.tenant,
+        user=chat.user,
+        system=chat.system,
+        items=chat.items,
+        tools=chat.tools,
+        options=chat.options,
+        stream=chat.stream,
+        n=chat.n,
+        session=_session(scope, headers),
+        pin=pin.decode("latin-1") if pin is not None else None,
+        affinity=chat.affinity,
+    )
+
+
+def session_id(scope: str, name: str) -> str:
+    """The id of a session that a client named: the same name in another scope is another session."""
+    return "sess_" + hashlib.sha256(f"{scope}\x1f{name}".encode()).hexdigest()[:32]
+
+
+def _session(scope: str, headers: Mapping[bytes, bytes]) -> str | None:
+    for header in SESSION_HEADERS:
+        if value := headers.get(header):
+            if len(value) > MAX_SESSION_NAME:
+                name = header.decode()
+                raise BadRequest(f"`{name}` is longer than {MAX_SESSION_NAME} characters.", param=name)
+            return session_id(scope, value.decode("latin-1"))
+    return None
+
+
+def _check_options(service: Service, chat: ChatRequest) -> None:
+    capabilities = service.engine.capabilities
+    for name in chat.options:
+        if name in VENDOR_OPTIONS and name not in capabilities.extra_options:
+            raise BadRequest(
+                f"`{name}` is not understood by the {service.engine.kind} engine behind this model.",
+                param=name,
+                code="unsupported_parameter",
+            )
+    if chat.options.get("logprobs") and not capabilities.logprobs:
+        raise BadRequest("The engine gives no log-probabilities.", param="logprobs", code="unsupported_parameter")
+
+
+def _check_media(service: Service, items: tuple[Item, ...]) -> None:
+    for item in items:
+        if isinstance(item, Message | ToolResult):
+            for part in item.parts:
+                if isinstance(part, Media):
+                    _check_part(service, part)
+
+
+def _check_part(service: Service, part: Media) -> None:
+    if not service.engine.capabilities.media:
+        raise BadRequest(
+            f"The model reads text only; leave the `{part.kind}` part out.",
+            param="messages",
+            code="unsupported_content",
+        )
+    value = part.raw.get(part.kind)
+    url = value.get("url") if isinstance(value, dict) else value
+    if isinstance(url, str) and not url.startswith("data:") and not _allowed(url, service.contract.engine.media_hosts):
+        raise BadRequest(
+            "Only `data:` URLs are passed to the engine; send the content itself.",
+            param=f"{part.kind}.url",
+            code="url_not_allowed",
+        )
+
+
+def _allowed(url: str, hosts: tuple[str, ...]) -> bool:
+    scheme, _, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    return scheme == "https" and host in hosts
+
+
+def _trace_headers(chosen: Chosen | None, done: Done | None = None) -> Headers:
+    if chosen is None:
+        return ()
+    kinds = [hop.kind for hop in (done.hops if done else chosen.hops)]
+    if done is None:
+        kinds.append("answer")
+    return (
+        (b"x-macaron-adapter", chosen.specialist.label.encode()),
+        (b"x-macaron-session", chosen.session.encode()),
+        (b"x-macaron-hops", ",".join(kinds).encode()),
+    )
+
+
+def _metadata(chosen: Chosen | None, done: Done | None = None) -> dict[str, str] | None:
+    if chosen is None:
+        return None
+    metadata = {
+        "macaron_adapter": chosen.specialist.label,
+        "macaron_revision": chosen.specialist.revision,
+        "macaron_session": chosen.session,
+        "macaron_reason": chosen.reason,
+    }
+    for hop in done.hops if done else chosen.hops:
+        metadata[f"macaron_{hop.kind}_seconds"] = f"{hop.seconds:.4f}"
+    return metadata

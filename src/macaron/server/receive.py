@@ -1,0 +1,82 @@
+"""Reading requests: bounded in size and time, and noticing when the client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+
+from starlette.types import Receive, Scope
+
+from macaron.errors import BadRequest, TimedOut, TooLarge
+
+
+def header_map(scope: Scope) -> dict[bytes, bytes]:
+    """The request's headers, names in lower case; of a repeated one, the last."""
+    return dict(scope["headers"])
+
+
+async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int, timeout: float) -> bytes:
+    """The whole request body.
+
+    Raises:
+        TooLarge: before more than `limit` bytes are kept.
+        TimedOut: the client took longer than `timeout` seconds.
+        BadRequest: the client left.
+    """
+    declared = headers.get(b"content-length", b"")
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit)
+    try:
+        async with asyncio.timeout(timeout):
+            parts: list[bytes] = []
+            size = 0
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest("The client left before its request was complete.", code="client_disconnected")
+                part: bytes = message.get("body", b"")
+                size += len(part)
+                if size > limit:
+                    raise _too_large(limit)
+                parts.append(part)
+                if not message.get("more_body"):
+                    return b"".join(parts) if len(parts) > 1 else part
+    except TimeoutError:
+        raise TimedOut(f"The request body did not arrive within {timeout:g} seconds.") from None
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"The body is larger than the {limit} bytes this service accepts.")
+
+
+class CancelOnDisconnect:
+    """Cancels the surrounding block when the client leaves; the block then ends quietly.
+
+    `left` says afterwards whether that happened.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.left = False
+
+    async def __aenter__(self) -> CancelOnDisconnect:
+        task = asyncio.current_task()
+        assert task is not None
+        self._main = task
+        self._watch = asyncio.get_running_loop().create_task(self._until_left())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._watch.cancel()
+        if self.left and isinstance(error, asyncio.CancelledError):
+            return self._main.uncancel() == 0
+        return False
+
+    async def _until_left(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        self._main.cancel()

@@ -1,0 +1,135 @@
+"""One worker's parts, put together: engine, store and heart from a contract."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import NamedTuple
+
+from macaron.engine.base import Engine, Health
+from macaron.errors import MacaronError, StoreError
+from macaron.hcp import Loaded
+from macaron.mol.activity import Activity
+from macaron.mol.background import Background
+from macaron.mol.notes import Notes
+from macaron.mol.route import RouteTemplate
+from macaron.mol.routing import Router
+from macaron.mol.summaries import Summaries
+from macaron.mol.turn import Force, Turns
+from macaron.registry.cards import Registry
+from macaron.server.admission import Admission
+from macaron.server.keys import Keys
+from macaron.server.metrics import Metrics
+from macaron.store.base import Store
+
+HEALTH_SECONDS = 1.0
+
+
+class Readiness(NamedTuple):
+    """Whether requests can be served, and what an operator should know."""
+
+    ready: bool
+    problems: list[str]
+    health: Health
+
+
+class Service:
+    """What the HTTP endpoints work with."""
+
+    def __init__(
+        self, loaded: Loaded, registry: Registry, generation: int, engine: Engine, store: Store, keys: Keys
+    ) -> None:
+        contract = loaded.contract
+        self.loaded = loaded
+        self.contract = contract
+        self.registry = registry
+        self.generation = generation
+        self.engine = engine
+        self.store = store
+        self.keys = keys
+        self.metrics = Metrics()
+        self.admission = Admission(contract.service)
+        self.background = Background()
+        self.started = int(time.time())
+        self.turns = self._turns()
+        self._checked = float("-inf")
+        self._readiness = Readiness(False, ["not checked yet"], Health(False))
+        self._checking = asyncio.Lock()
+
+    @property
+    def served(self) -> str:
+        """The name of the model that is served."""
+        return self.contract.mol.served_model
+
+    def serves(self, model: str) -> bool:
+        """Whether a client may ask for this model."""
+        return model == self.served or model in self.contract.mol.aliases
+
+    async def readiness(self) -> Readiness:
+        """Whether engine, adapters and store are there; asked at most once a second."""
+        async with self._checking:
+            if time.monotonic() - self._checked > HEALTH_SECONDS:
+                self._readiness = await self._check()
+                self._checked = time.monotonic()
+        return self._readiness
+
+    async def close(self, timeout: float) -> None:
+        """Finish what runs in the background, then release engine and store."""
+        await self.background.drain(timeout)
+        await self.engine.close()
+        await self.store.close()
+
+    async def _check(self) -> Readiness:
+        problems = []
+        health = await self.engine.health()
+        if not health.ok:
+            problems.append(f"engine: {health.detail}")
+        elif self.engine.capabilities.adapters:
+            names = {item.engine_name for item in self.registry.specialists if item.engine_name}
+            problems += [f"engine: adapter {name} is not loaded" for name in sorted(names - set(health.adapters))]
+        try:
+            await self.store.ping()
+        except StoreError as error:
+            problems.append(f"store: {error.message}")
+        if self.admission.closing:
+            problems.append("service: it is stopping")
+        return Readiness(not problems, problems, health)
+
+    def _turns(self) -> Turns:
+        contract, activity = self.contract, Activity()
+        route = contract.mol.route
+        template = RouteTemplate(
+            instruction=self.registry.fill(self.loaded.text("mol.route.prompt_path")),
+            shape=route.shape,
+            prefill=route.prefill,
+            input_tokens=contract.mol.route_input_tokens,
+        )
+        instruction = self.loaded.text("mol.summary_prompt_path", "").strip()
+        summaries = Summaries(self.engine, self.store, contract, instruction, self.background, activity, self.metrics)
+        return Turns(
+            force=Force(contract, self.loaded.digest, self.registry, self.generation),
+            engine=self.engine,
+            store=self.store,
+            router=Router(self.engine, self.registry, contract, template, self.metrics),
+            summaries=summaries,
+            notes=Notes(self.store, summaries, contract, self.metrics),
+            background=self.background,
+            activity=activity,
+            observer=self.metrics,
+        )
+
+
+async def agree_on_config(store: Store, document: bytes) -> int:
+    """The generation under which this contract is in force; the first worker that finds another one replaces it.
+
+    Raises:
+        MacaronError: another service keeps replacing the configuration.
+    """
+    for _ in range(8):
+        config = await store.config()
+        if config.document == document:
+            return config.generation
+        config = await store.compare_and_set(config.generation, document)
+        if config.document == document:
+            return config.generation
+    raise MacaronError("The store's configuration keeps changing; is another service using it?", code="config_conflict")

@@ -1,0 +1,153 @@
+"""A worker process: the HTTP service over one event loop. Started by the supervisor, never by hand.
+
+Its standard input carries one line of JSON, and ends when the supervisor is gone, upon which the worker ends too. Its
+standard output says `ready` once requests are accepted, or why they will not be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import uvicorn
+import uvloop
+from msgspec import Struct
+from msgspec.structs import replace
+
+from macaron.engine.base import Engine
+from macaron.errors import MacaronError
+from macaron.hcp import Loaded, load
+from macaron.registry.cards import Registry, registry_from
+from macaron.server.app import build_app
+from macaron.server.engines import Embedded, create_engine
+from macaron.server.keys import Keys, read_keys
+from macaron.server.logs import configure_logging
+from macaron.server.protocol import protocol_class
+from macaron.server.service import Service, agree_on_config
+from macaron.store import open_store
+from macaron.store.base import Limits, Store
+
+KEEP_ALIVE_SECONDS = 75
+BACKLOG = 2048
+
+
+class WorkerConfig(Struct, frozen=True):
+    """What a worker is told.
+
+    Attributes:
+        contract: path of the HCP document.
+        socket: descriptor of the listening socket, inherited.
+        address: replaces the contract's engine address; empty to keep it.
+        key_file: empty for open mode.
+    """
+
+    contract: str
+    socket: int
+    store: str
+    loopback: bool
+    address: str = ""
+    key_file: str = ""
+    embedded: Embedded | None = None
+    log_level: str = "warning"
+
+
+class _Server(uvicorn.Server):
+    """Says so when it accepts requests."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See `uvicorn.Server`."""
+        await super().startup(sockets)
+        if self.started:
+            _report("ready")
+
+
+def main() -> None:
+    """Run until the supervisor says to stop (SIGTERM) or is gone (end of standard input)."""
+    config = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerConfig)
+    configure_logging(config.log_level)
+    threading.Thread(target=_end_with_supervisor, daemon=True, name="supervisor watch").start()
+    try:
+        parts = _prepare(config)
+    except MacaronError as error:
+        _report(f"failed {error.message}")
+        sys.exit(1)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config, parts))
+
+
+def _report(line: str) -> None:
+    print(line.replace("\n", " "), flush=True)  # noqa: T201
+
+
+def _end_with_supervisor() -> None:
+    """Block until the supervisor is gone. It cannot be asked to drain any more, so the process just ends."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(0)
+
+
+class _Parts(NamedTuple):
+    loaded: Loaded
+    registry: Registry
+    store: Store
+    engine: Engine
+    keys: Keys
+
+
+def _prepare(config: WorkerConfig) -> _Parts:
+    loaded = with_address(load(config.contract), config.address)
+    registry = registry_from(loaded)
+    section = loaded.contract.store
+    limits = Limits(section.max_bytes, section.max_sessions, section.max_age)
+    return _Parts(
+        loaded=loaded,
+        registry=registry,
+        store=open_store(config.store, limits=limits, durability=section.durability),
+        engine=create_engine(loaded.contract, registry, embedded=config.embedded),
+        keys=read_keys(Path(config.key_file)) if config.key_file else Keys(None),
+    )
+
+
+def with_address(loaded: Loaded, address: str) -> Loaded:
+    """The contract with another engine address, where one is given."""
+    if not address:
+        return loaded
+    engine = replace(loaded.contract.engine, address=address)
+    return replace(loaded, contract=replace(loaded.contract, engine=engine))
+
+
+async def _serve(config: WorkerConfig, parts: _Parts) -> None:
+    try:
+        generation = await agree_on_config(parts.store, parts.loaded.digest.encode())
+        await parts.engine.start()
+    except MacaronError as error:
+        _report(f"failed {error.message}")
+        return
+    service = Service(parts.loaded, parts.registry, generation, parts.engine, parts.store, parts.keys)
+    limits = parts.loaded.contract.service
+    app = build_app(service, loopback=config.loopback, drain_timeout=limits.drain_timeout)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=protocol_class(limits.header_timeout),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=int(limits.drain_timeout) + 1,
+            backlog=BACKLOG,
+        )
+    )
+    await server.serve(sockets=[socket.socket(fileno=config.socket)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A thread beside the event loop that takes everything queued at once and answers with one wake-up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from macaron.errors import StoreError
+
+Work = TypeVar("Work")
+"""What a lane is given to do; only its `run` knows how to call it."""
+
+
+class Job(NamedTuple, Generic[Work]):
+    """One operation and who waits for it; nobody where the store gave it to itself."""
+
+    work: Work
+    future: asyncio.Future[Any] | None = None
+
+
+class Outcome(NamedTuple):
+    """What an operation gave, or why it failed."""
+
+    future: asyncio.Future[Any] | None
+    value: Any = None
+    error: Exception | None = None
+
+
+class Lane(Generic[Work]):
+    """Runs operations in order, in batches, on one thread. Used from one event loop.
+
+    Attributes:
+        batch: most operations handed to `run` at once.
+        waiting: most operations queued, after which new ones are refused.
+    """
+
+    batch = 256
+    waiting = 8192
+
+    def __init__(self, name: str, run: Callable[[Sequence[Job[Work]]], Iterable[Outcome]]) -> None:
+        self._run = run
+        self._queue: SimpleQueue[Job[Work] | None] = SimpleQueue()
+        self._closed = False
+        self._thread = Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work) -> asyncio.Future[Any]:
+        """Queue an operation.
+
+        Raises:
+            StoreError: the store is closed, or too much waits already.
+        """
+        if self._closed:
+            raise StoreError("the store is closed")
+        if self._queue.qsize() >= self.waiting:
+            raise StoreError(f"{self.waiting} operations wait for the store; try again later", retry_after=1.0)
+        future = asyncio.get_running_loop().create_future()
+        self._queue.put(Job(work, future))
+        return future
+
+    def push(self, work: Work) -> None:
+        """Queue an operation that nobody waits for; dropped where the store is being closed."""
+        self._queue.put(Job(work))
+
+    async def close(self) -> None:
+        """Finish what is queued and end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _serve(self) -> None:
+        while True:
+            jobs, last = self._take()
+            if jobs:
+                self._answer(self._attempt(jobs))
+            if last:
+                return
+
+    def _take(self) -> tuple[list[Job[Work]], bool]:
+        jobs: list[Job[Work]] = []
+        job = self._queue.get()
+        with suppress(Empty):
+            while job is not None:
+                jobs.append(job)
+                if len(jobs) == self.batch:
+                    return jobs, False
+                job = self._queue.get_nowait()
+            return jobs, True
+        return jobs, False
+
+    def _attempt(self, jobs: Sequence[Job[Work]]) -> list[Outcome]:
+        try:
+            return list(self._run(jobs))
+        except Exception as error:  # whatever it is, callers must not wait for ever
+            return [Outcome(job.future, error=error) for job in jobs]
+
+    def _answer(self, outcomes: Sequence[Outcome]) -> None:
+        waited = [outcome for outcome in outcomes if outcome.future is not None]
+        if waited and waited[0].future is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                waited[0].future.get_loop().call_soon_threadsafe(_resolve, waited)
+
+
+def _resolve(outcomes: Sequence[Outcome]) -> None:
+    for future, value, error in outcomes:
+        if future is None or future.done():
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

