@@ -41,11 +41,12 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def keyless(count: int) -> Iterator[bytes]:
-    """Requests without a key or with a wrong one, each to a path and with a key of its own."""
-    for number_of_request in range(count):
+    """Requests without a key or with a wrong one, each with words of its own, half to paths that do not exist."""
+    for place in range(count):
         word = secrets.token_hex(8)
-        key = f"authorization: Bearer {word}\r\n" if number_of_request % 2 else ""
-        yield f"GET /v1/{word} HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}\r\n".encode()
+        path = f"/v1/models?{word}" if place % 4 < 2 else f"/v1/{word}"
+        key = f"authorization: Bearer {word}\r\n" if place % 2 else ""
+        yield f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}\r\n".encode()
 
 
 def chats(service: Candidate, count: int, history: int, first: int) -> Iterator[bytes]:

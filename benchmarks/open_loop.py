@@ -73,7 +73,9 @@ class OpenLoop:
     def __init__(self, candidate: Candidate, traffic: Traffic) -> None:
         self._traffic = traffic
         self._users = Users(candidate)
-        self._random = random.Random(traffic.seed)
+        # Two sources, so that arrivals are the same whatever the sessions do.
+        self._arrivals = random.Random(traffic.seed)
+        self._choices = random.Random(traffic.seed + 1)
         self._resting: deque[Session] = deque()
         self._sessions = 0
         self._turns: list[Turn] = []
@@ -83,7 +85,7 @@ class OpenLoop:
         began = perf_counter()
         due = began
         async with asyncio.TaskGroup() as tasks:
-            while (due := due + self._random.expovariate(self._traffic.rate)) < began + self._traffic.seconds:
+            while (due := due + self._arrivals.expovariate(self._traffic.rate)) < began + self._traffic.seconds:
                 await asyncio.sleep(max(0.0, due - perf_counter()))
                 tasks.create_task(self._turn(self._session(), due))
         self._users.close()
@@ -91,7 +93,7 @@ class OpenLoop:
 
     def _session(self) -> Session:
         """A resting session's next turn or, as often as sessions end, a new session."""
-        if self._resting and self._random.random() >= 1 / self._traffic.habits.mean_turns:
+        if self._resting and self._choices.random() >= 1 / self._traffic.habits.mean_turns:
             return self._resting.popleft()
         self._sessions += 1
         return Session(self._sessions, self._traffic.habits, self._traffic.seed)

@@ -60,6 +60,7 @@ class Loaded(msgspec.Struct, frozen=True):
     first_p95: float
     terminal_p50: float
     terminal_p95: float
+    terminal_mean: float
     wasted_tokens: int
     useful_tokens: int
     cancelled: int
@@ -153,6 +154,7 @@ def summarise_loaded(
         first_p95=rank(firsts, 0.95),
         terminal_p50=rank(terminals, 0.5),
         terminal_p95=rank(terminals, 0.95),
+        terminal_mean=statistics.fmean(terminals),
         wasted_tokens=stats.wasted_tokens.get("answer", 0),
         useful_tokens=stats.hops.get("answer", 0) * TOKENS,
         cancelled=stats.cancelled.get("answer", 0),
@@ -197,6 +199,7 @@ def loaded_grid(runs: list[Loaded], pace: float) -> Grid:
             number(run.first_p95 / pace, 2),
             number(run.terminal_p50 / pace, 2),
             number(run.terminal_p95 / pace, 2),
+            number(run.terminal_mean / pace, 2),
             f"{number(run.wasted_tokens)} ({100 * run.wasted_tokens / max(1, run.useful_tokens):.1f} %)",
             "/".join(number(run.outcomes.get(outcome, 0)) for outcome in ("hit", "miss", "skipped")),
             f"{100 * run.hits:.0f} %",
@@ -205,7 +208,7 @@ def loaded_grid(runs: list[Loaded], pace: float) -> Grid:
         )
         for run in runs
     ]
-    columns = ("load, speculation", "first token p50 s", "p95 s", "terminal p50 s", "p95 s", "wasted tokens")
+    columns = ("load, speculation", "first token p50 s", "p95 s", "terminal p50 s", "p95 s", "mean s", "wasted tokens")
     more = ("hit/miss/skipped", "predictor right", "good turns/s", "turns")
     return Grid(
         f"At most {MAX_CONCURRENT} hops at once (Venti's seconds, run at {pace:g} of them)", columns + more, rows

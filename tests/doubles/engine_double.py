@@ -40,10 +40,13 @@ class Reply:
     Attributes:
         text: sent word by word where the request is streamed.
         status: other than 200 answers with `error` as the body's error, or with `raw` where that is given.
-        gate: waited for before word `gate_after` of the answer: how a test holds an answer up without sleeping.
+        gate: waited for before piece `gate_after` of the answer: how a test holds an answer up without sleeping.
         delay: seconds before the first byte.
-        fault: takes place before word `fault_after`: a chunk that is no JSON, a connection that breaks, silence, an
-            error event, an end without `finish_reason`, or without `[DONE]`.
+        fault: a chunk that is no JSON, a connection that breaks, silence, an error event, an end without
+            `finish_reason`, or without `[DONE]`.
+        fault_after: the piece before which the fault takes place: 0 is the role, then come the words and the finish;
+            a larger number is after it.
+        linger: waited for between the `[DONE]` of a stream and the end of its body.
     """
 
     text: str = ""
@@ -59,6 +62,7 @@ class Reply:
     gate_after: int = 0
     fault: Fault = ""
     fault_after: int = 0
+    linger: asyncio.Event | None = None
 
 
 @dataclass
@@ -109,6 +113,7 @@ class EngineDouble:
         requests: chat requests so far, oldest first; `others` are those to every other path.
         healthy: what `/health` says.
         tokenizes: whether there is a `/tokenize`.
+        models: another answer to `/v1/models`; only its status, error and raw body count.
     """
 
     def __init__(
@@ -127,6 +132,7 @@ class EngineDouble:
         self.others: list[Seen] = []
         self.healthy = True
         self.tokenizes = True
+        self.models: Reply | None = None
         self.origin = ""
         self._arrived = asyncio.Condition()
         self._runner: web.AppRunner | None = None
@@ -178,9 +184,7 @@ class EngineDouble:
         reply = Reply(reply) if isinstance(reply, str) else reply
         await asyncio.sleep(reply.delay)
         if reply.status != 200 or reply.raw is not None:
-            body = reply.raw if reply.raw is not None else _encode({"error": reply.error or {"message": "scripted"}})
-            kind = {} if "Content-Type" in reply.headers else {"Content-Type": "application/json"}
-            return web.Response(status=reply.status, body=body, headers={**kind, **reply.headers})
+            return _plain(reply)
         if seen.body.get("stream"):
             return await self._stream(request, seen, reply)
         if reply.gate is not None:
@@ -191,7 +195,8 @@ class EngineDouble:
     async def _stream(self, request: web.Request, seen: Seen, reply: Reply) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
         await response.prepare(request)
-        for position, choices in enumerate(_pieces(seen, reply)):
+        pieces = list(_pieces(seen, reply))
+        for position, choices in enumerate(pieces):
             if position == reply.gate_after and reply.gate is not None:
                 await reply.gate.wait()
             if position == reply.fault_after:
@@ -202,10 +207,14 @@ class EngineDouble:
                 await self._break(request, reply)
             for choice in choices:
                 await response.write(_event(_chunk(seen, [choice])))
+        if reply.fault_after >= len(pieces):
+            await self._break(request, reply)
         if (seen.body.get("stream_options") or {}).get("include_usage"):
             await response.write(_event({**_chunk(seen, []), "usage": _usage(seen, reply)}))
         if reply.fault != "no_done":
             await response.write(b"data: [DONE]\n\n")
+        if reply.linger is not None:
+            await reply.linger.wait()
         return response
 
     async def _break(self, request: web.Request, reply: Reply) -> None:
@@ -222,6 +231,8 @@ class EngineDouble:
 
     async def _models(self, request: web.Request) -> web.Response:
         self.others.append(await _seen(request))
+        if self.models is not None:
+            return _plain(self.models)
         base = {"id": self.base, "object": "model", "parent": None, "max_model_len": self.context_length}
         adapters = [{"id": name, "object": "model", "parent": self.base, "root": name} for name in self.adapters]
         return web.json_response({"object": "list", "data": [base, *adapters]})
@@ -232,6 +243,12 @@ class EngineDouble:
         if not self.tokenizes:
             raise web.HTTPNotFound
         return web.json_response({"count": _prompt_tokens(seen), "max_model_len": self.context_length, "tokens": []})
+
+
+def _plain(reply: Reply) -> web.Response:
+    body = reply.raw if reply.raw is not None else _encode({"error": reply.error or {"message": "scripted"}})
+    kind = {} if "Content-Type" in reply.headers else {"Content-Type": "application/json"}
+    return web.Response(status=reply.status, body=body, headers={**kind, **reply.headers})
 
 
 async def _seen(request: web.Request) -> Seen:

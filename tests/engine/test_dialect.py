@@ -268,6 +268,10 @@ def test_a_last_event_without_its_blank_line_counts() -> None:
     assert parsed(text("a"), STOP.rstrip(b"\n")) == [Delta(text="a"), Finish("stop")]
 
 
+def test_a_usage_that_broke_off_spoils_nothing() -> None:
+    assert parsed(STOP, b'data: {"usage": {"prompt_tok') == [Finish("stop")]
+
+
 def test_nothing_counts_after_done() -> None:
     parser = EventParser()
     assert parser.feed(STOP + DONE + b"data: oops\n\n") == [Finish("stop")]

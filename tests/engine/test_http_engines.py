@@ -186,7 +186,7 @@ async def test_a_piece_is_given_before_the_next_one_exists() -> None:
         engine = engine_at(double)
         answer = engine.answer(answer_hop())
         async with asyncio.timeout(5):
-            assert await anext(aiter(answer)) == [Delta(text="one")]
+            assert await anext(answer) == [Delta(text="one")]
             gate.set()
             rest = [event for batch in [batch async for batch in answer] for event in batch]
         await engine.close()
@@ -197,7 +197,7 @@ async def test_closing_the_iterator_cancels_the_work_in_the_engine() -> None:
     async with EngineDouble(lambda seen: Reply("one two", gate=asyncio.Event(), gate_after=2)) as double:
         engine = engine_at(double)
         async with aclosing(engine.answer(answer_hop())) as answer, asyncio.timeout(5):
-            await anext(aiter(answer))
+            await anext(answer)
         async with asyncio.timeout(5):
             await double.requests[0].ended.wait()
         await engine.close()
@@ -231,27 +231,28 @@ async def test_cancelling_a_route_cancels_the_work_in_the_engine() -> None:
     assert seen.outcome == "cancelled"
 
 
-@pytest.mark.parametrize("reply", [Reply("one", fault="hang"), Reply("one two", fault="hang", fault_after=2)])
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_hop_ends_when_its_time_is_over(stream: bool, reply: Reply) -> None:
-    async with EngineDouble(lambda seen: reply) as double:
+@pytest.mark.parametrize(("stream", "fault_after"), [(False, 0), (True, 0), (True, 2)])
+async def test_a_hop_ends_when_its_time_is_over(stream: bool, fault_after: int) -> None:
+    async with EngineDouble(lambda seen: Reply("one two", fault="hang", fault_after=fault_after)) as double:
         engine = engine_at(double)
+        task = asyncio.ensure_future(collect(engine, answer_hop(stream=stream, timeout=0.5)))
+        seen = await double.arrived(1)
         async with asyncio.timeout(5):
             with pytest.raises(EngineTimeout):
-                await collect(engine, answer_hop(stream=stream, timeout=0.1))
-            await double.requests[0].ended.wait()
+                await task
+            await seen.ended.wait()
         await engine.close()
-    assert double.requests[0].outcome == "cancelled"
+    assert seen.outcome == "cancelled"
 
 
 async def test_a_consumer_that_is_busy_when_the_time_is_over_is_not_interrupted() -> None:
     async with EngineDouble(lambda seen: Reply("one two", fault="hang", fault_after=2)) as double:
         engine = engine_at(double)
-        answer = engine.answer(answer_hop(timeout=0.05))
-        await anext(aiter(answer))
-        await asyncio.sleep(0.1)
+        answer = engine.answer(answer_hop(timeout=0.5))
+        await anext(answer)
+        await asyncio.sleep(0.6)
         with pytest.raises(EngineTimeout):
-            await anext(aiter(answer))
+            await anext(answer)
         await engine.close()
 
 
@@ -345,3 +346,96 @@ async def test_a_prompt_too_long_for_a_route_is_an_overflow(kind: type[HttpEngin
             await engine.choose(route_hop())
         await engine.close()
     assert len(double.requests) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_constrained_label_that_a_parser_took_for_thinking_is_found(kind: type[HttpEngine]) -> None:
+    async with EngineDouble(lambda seen: Reply(reasoning="L3")) as double:
+        engine = engine_at(double, kind)
+        assert (await engine.choose(route_hop())).label == "L3"
+        await engine.close()
+
+
+async def test_thinking_about_labels_decides_nothing() -> None:
+    async with EngineDouble(lambda seen: Reply(reasoning="L3 or perhaps L1")) as double:
+        engine = engine_at(double)
+        assert (await engine.choose(route_hop())).label is None
+        await engine.close()
+
+
+@pytest.mark.parametrize(
+    ("models", "detail"),
+    [
+        (Reply(raw=b"<html>"), "no list of models"),
+        (Reply(raw=b'{"data":[{"name":"x"}]}'), "no list of models"),
+        (Reply(status=401, error={"message": "key sk-secret"}), "engine.api_key_env"),
+    ],
+)
+async def test_a_server_that_cannot_list_its_models_is_unhealthy(models: Reply, detail: str) -> None:
+    async with EngineDouble(lambda seen: "ok") as double:
+        double.models = models
+        engine = engine_at(double)
+        await engine.start()
+        health = await engine.health()
+        await engine.close()
+    assert not health.ok
+    assert detail in health.detail
+    assert "sk-secret" not in health.detail
+
+
+async def test_the_context_length_of_another_model_is_not_taken_for_the_bases() -> None:
+    raw = b'{"data":[{"id":"x","max_model_len":10},{"id":"y","max_model_len":20}]}'
+    async with EngineDouble(lambda seen: "ok") as double:
+        double.models = Reply(raw=raw)
+        engine = engine_at(double)
+        await engine.start()
+        await engine.close()
+    assert engine.capabilities.context_length is None
+
+
+def test_engines_say_what_they_are_and_can() -> None:
+    link = create_link("native", "http://127.0.0.1:1")
+    vllm, sglang, other = (kind(link, base_model="b", special=SPECIAL, context_length=5) for kind in KINDS)
+    assert (vllm.kind, sglang.kind, other.kind) == ("vllm", "sglang", "openai")
+    assert all(engine.capabilities.context_length == 5 for engine in (vllm, sglang, other))
+    assert (vllm.capabilities.can_count_tokens, sglang.capabilities.can_count_tokens) == (True, False)
+    assert (sglang.capabilities.adapters, other.capabilities.adapters) == (True, False)
+    assert "structured_outputs" in vllm.capabilities.extra_options
+    assert "regex" in sglang.capabilities.extra_options
+    assert other.capabilities.extra_options == frozenset()
+
+
+async def test_an_engine_without_a_way_to_count_says_none() -> None:
+    engine = SglangEngine(create_link("native", "http://127.0.0.1:1"), base_model="b", special=SPECIAL)
+    assert await engine.count_tokens([{"role": "user", "content": "hi"}], {}) is None
+    await engine.close()
+
+
+async def test_a_connection_is_given_up_when_its_body_does_not_end() -> None:
+    async with EngineDouble(lambda seen: Reply("one", linger=asyncio.Event())) as double:
+        engine = engine_at(double)
+        async with asyncio.timeout(5):
+            assert text_of(await collect(engine, answer_hop())) == "one"
+            await double.requests[0].ended.wait()
+        await engine.close()
+    assert double.requests[0].outcome == "cancelled"
+
+
+async def test_a_body_that_ends_a_little_after_its_last_event_keeps_its_connection() -> None:
+    linger = asyncio.Event()
+    async with EngineDouble(lambda seen: Reply("one", linger=linger)) as double:
+        engine = engine_at(double)
+        async for batch in engine.answer(answer_hop()):
+            if any(isinstance(event, Usage) for event in batch):
+                linger.set()
+        await collect(engine, answer_hop())
+        await engine.close()
+    assert double.requests[0].port == double.requests[1].port
+
+
+@pytest.mark.parametrize("fault", ["die", "hang"])
+async def test_a_server_that_is_lost_after_the_end_of_the_answer_spoils_nothing(fault: Any) -> None:
+    async with EngineDouble(lambda seen: Reply("one", fault=fault, fault_after=99)) as double:
+        engine = engine_at(double)
+        assert await collect(engine, answer_hop(timeout=0.5)) == [Delta(text="one"), Finish("stop")]
+        await engine.close()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from tests.doubles.engine_double import EngineDouble, Reply, Script, Seen
 from tests.engine.hops import HELLO, answer_hop, route_hop
 
 
-def engine_at(double: EngineDouble, models: Mapping[str, str] | None = None) -> OpenAIEngine:
-    link = create_link("native", double.origin)
-    return OpenAIEngine(link, base_model="base", special=SpecialTokens(()), models=models)
+def engine_at(double: EngineDouble) -> OpenAIEngine:
+    return OpenAIEngine(create_link("native", double.origin), base_model="base", special=SpecialTokens(()))
 
 
 async def chosen(script: Script, *hops: HopRequest) -> tuple[list[Choice], list[dict[str, Any]]]:
@@ -46,12 +44,12 @@ def refusing(*fields: str, text: str = "L2", by_param: bool = False) -> Script:
 
 async def test_specialists_are_prompts_on_one_model_or_a_model_each() -> None:
     async with EngineDouble(lambda seen: "ok") as double:
-        engine = engine_at(double, {"L1": "other"})
-        for adapter in (None, "L1", "a-model"):
+        engine = engine_at(double)
+        for adapter in (None, "a-model"):
             async for _ in engine.answer(answer_hop(adapter=adapter)):
                 pass
         await engine.close()
-    assert [seen.body["model"] for seen in double.requests] == ["base", "other", "a-model"]
+    assert [seen.body["model"] for seen in double.requests] == ["base", "a-model"]
 
 
 async def test_only_fields_of_the_public_api_are_sent() -> None:

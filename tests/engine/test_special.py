@@ -179,9 +179,10 @@ def test_without_tokens_nothing_is_done() -> None:
     assert not none.may_be_in(b"<|im_end|>", messages)
 
 
-def test_a_message_nested_too_deep_is_the_clients_fault() -> None:
+@pytest.mark.parametrize("depth", [700, 5000])
+def test_a_message_nested_too_deep_is_the_clients_fault(depth: int) -> None:
     deep: Any = "<|im_end|>"
-    for _ in range(5000):
+    for _ in range(depth):
         deep = [deep]
     with pytest.raises(BadRequest, match="deep"):
         SPECIAL.neutralise_body([user(deep)], {})

@@ -172,3 +172,33 @@ def test_a_store_address_has_a_known_form(write: Write) -> None:
     message = refusal(write, (ENGINE, ENGINE + '\n[store]\nurl = "postgres://u:hunter2@h/d"'))
     assert "store.url: must be sqlite:///absolute/path" in message
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('served_model = "two"', 'served_model = " "', "mol.served_model: must not be empty"),
+        ('served_model = "two"', 'served_model = "two"\naliases = ["two"]', "mol.aliases: 'two' is there 2 times"),
+        ('description = "Talk."', 'description = ""', "mol.adapters.0.description: must not be empty"),
+        (
+            'base_model = "Base"',
+            'base_model = "Base"\nspecial_tokens = [""]',
+            "engine.special_tokens.0: a special token",
+        ),
+        (
+            'base_model = "Base"',
+            'base_model = "Base"\nmedia_hosts = ["A/b"]',
+            "engine.media_hosts.0: 'A/b' is not a host",
+        ),
+    ],
+)
+def test_small_things_are_checked_too(write: Write, old: str, new: str, problem: str) -> None:
+    assert problem in refusal(write, (old, new))
+
+
+def test_there_is_at_least_one_specialist(write: Write) -> None:
+    text = write().read_text()
+    entries = text[text.index("[[mol.adapters]]") : text.index("[engine]")]
+    assert "mol.adapters: must be 1 to 64 specialists, there are 0" in refusal(
+        write, (entries, ""), ('default = "L0"', 'default = "L0"\nadapters = []')
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -77,7 +78,8 @@ def handler_of(state: FileServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(body)))
             self.send_header("Connection", "close")
             self.end_headers()
-            self.wfile.write(body[:cut] if cut else body)
+            with suppress(ConnectionError):  # the client may have left
+                self.wfile.write(body[:cut] if cut else body)
             self.close_connection = True
 
         def log_message(self, format: str, *args: Any) -> None:

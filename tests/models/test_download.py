@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import trustme
 
 from macaron.errors import ConfigError, Unavailable
 from macaron.models.download import DownloadRefusedError, Patience, download
 from macaron.models.progress import Stage, silent
-from tests.models.conftest import FileServer
+from tests.models.conftest import FileServer, handler_of
 
 HASTE = Patience(attempts=3, pause=0.0, silence=5.0)
 
@@ -42,8 +45,9 @@ def test_an_earlier_process_is_resumed(server: FileServer, tmp_path: Path, conte
 def test_what_cannot_be_checked_is_not_resumed(server: FileServer, tmp_path: Path, content: bytes) -> None:
     part = tmp_path / "part"
     part.write_bytes(b"of another file")
+    server.faults = [-1_000_000]
     assert fetch(server.put("/file", content), part, resume=False) == content
-    assert server.asked == [("/file", None)]
+    assert server.asked == [("/file", None), ("/file", None)]
 
 
 def test_a_server_without_ranges_begins_again_cleanly(server: FileServer, tmp_path: Path, content: bytes) -> None:
@@ -160,3 +164,29 @@ def test_progress_counts_the_whole_file_also_when_resumed(server: FileServer, tm
     assert reports[0] == ("download", 1000, len(content))
     assert reports[-1] == ("download", len(content), len(content))
     assert [done for _, done, _ in reports] == sorted(done for _, done, _ in reports)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+
+    class QuietServer(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that leaves during the handshake is what is wanted here."""
+
+    with QuietServer(("127.0.0.1", 0), handler_of(FileServer())) as http:
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            with pytest.raises(DownloadRefusedError, match=r"the certificate of 127\.0\.0\.1 cannot be verified"):
+                fetch(f"https://127.0.0.1:{http.server_address[1]}/file", tmp_path / "part")
+        finally:
+            http.shutdown()
+            thread.join(10)
+
+
+def test_a_part_longer_than_the_known_size_begins_again(server: FileServer, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "part").write_bytes(content + b"more")
+    assert fetch(server.put("/file", content), tmp_path / "part", size=len(content)) == content
+    assert server.asked == [("/file", None)]

@@ -19,9 +19,8 @@ from tests.models.conftest import FileServer
 HASTE = Patience(attempts=2, pause=0.0, silence=5.0)
 
 
-def section(url: str, content: bytes, **other: str) -> WeightsSection:
-    digest = hashlib.sha256(content).hexdigest()
-    return WeightsSection(**{"file": "m.gguf", "url": url, "sha256": digest, **other})
+def section(url: str, content: bytes, path: str = "") -> WeightsSection:
+    return WeightsSection(file="m.gguf", url=url, path=path, sha256=hashlib.sha256(content).hexdigest())
 
 
 def fetch(weights: WeightsSection, cache: Path, stages: list[Stage] | None = None) -> Path:
@@ -83,7 +82,7 @@ def test_a_touched_file_is_read_again_but_not_fetched(server: FileServer, tmp_pa
 
 def test_wrong_bytes_are_deleted_and_named(server: FileServer, tmp_path: Path, content: bytes) -> None:
     weights = section(server.put("/m", content[:-1] + b"?"), content)
-    with pytest.raises(ConfigError, match="has SHA-256 .* the contract names .*; it was deleted") as caught:
+    with pytest.raises(ConfigError, match=r"has SHA-256 .* the contract names .*; it was deleted") as caught:
         fetch(weights, tmp_path)
     assert caught.value.code == "wrong_hash"
     assert not list(tmp_path.rglob("*.gguf")) + list(tmp_path.rglob("*.part"))

@@ -125,3 +125,23 @@ def test_labels_and_cards_are_filled_into_a_prompt(tmp_path: Path) -> None:
     assert registry.fill(held.text("mol.route.prompt_path")) == (
         "Choose one of L0, L1:\nL0: Talks.\nL1: Plans and books. Not for: chat.\nNow."
     )
+
+
+def test_a_hop_names_an_adapter_another_model_or_nothing(tmp_path: Path) -> None:
+    assert [item.adapter for item in registry_from(loaded(tmp_path, second='engine_name = "x"')).specialists] == [
+        None,
+        "x",
+    ]
+    other = registry_from(loaded(tmp_path, first='model = "big"', kind="openai"))
+    assert other.entry_specialist.adapter == "big"
+    assert other.default_specialist.label == "L1"
+
+
+def test_nine_specialists_work_as_four_do(tmp_path: Path) -> None:
+    more = "".join(
+        f'[[mol.adapters]]\nlabel = "S{number}"\nname = "S"\ndescription = "Does {number}."\nprompt_path = "chat.md"\n'
+        for number in range(7)
+    )
+    registry = registry_from(loaded(tmp_path, second=more))
+    assert registry.fill("{labels}") == "L0, L1, S0, S1, S2, S3, S4, S5, S6"
+    assert registry.fill("{cards}").count("\n") == 8

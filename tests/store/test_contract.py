@@ -127,15 +127,14 @@ PREFERENCES = [
 async def test_a_named_session_then_an_equal_head_then_the_newest_is_preferred(
     store: Store, head: str, session: str | None, expected: str
 ) -> None:
-    same = {"digest": "v1:same", "asked": "v1:question"}
     for step in (
-        make("equal-head", head="head", **same),
-        make("own-old-head", session="session-own", head="other", **same),
-        make("own-equal-head", session="session-own", head="head", **same),
-        make("newest-equal-head", head="head", **same),
-        make("newest", head="third", **same),
+        make("equal-head", head="head"),
+        make("own-old-head", session="session-own", head="other"),
+        make("own-equal-head", session="session-own", head="head"),
+        make("newest-equal-head", head="head"),
+        make("newest", head="third"),
     ):
-        await store.put_steps([step])
+        await store.put_steps([replace(step, digest="v1:same", asked="v1:question")])
     lookup = await store.locate("t", ["v1:same"], asked="v1:question", session=session, head=head)
     assert lookup.prefix is not None
     assert lookup.asked is not None

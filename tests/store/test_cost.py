@@ -1,4 +1,4 @@
-"""What the store must not cost: a blocked event loop, memory without bound, bytes or searches that grow with history."""
+"""What the store must not cost: a blocked event loop, memory without bound, work that grows with the history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from macaron.store.cache import StepCache, weigh_step
 from macaron.store.codec import Codec, Marks
 from macaron.store.connection import connect
 from macaron.store.expiry import SLICE, Slice, expire
-from macaron.store.writes import FIND_STEP, Transaction, put_steps, row_of
+from macaron.store.transaction import Transaction
+from macaron.store.writes import FIND_STEP, put_steps, row_of
 from tests.store.steps import answered, hop, make
 
 UNMARKED = Marks(None, None, None, 0)
@@ -36,9 +37,11 @@ async def test_bytes_written_do_not_depend_on_the_history(database: Path) -> Non
     with closing(sqlite3.connect(database)) as other:
         for depth in range(1, 201):
             parent = make(f"s{depth:04}", parent)
-            other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            if depth in (2, 200):
+                other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             await store.put_steps([parent])
-            sizes[depth] = written(database)
+            if depth in (2, 200):
+                sizes[depth] = written(database)
     await store.close()
     page = 4096 + 24
     assert abs(sizes[200] - sizes[2]) <= 6 * page  # b-trees split now and then
@@ -54,8 +57,8 @@ def test_no_query_of_a_request_scans_a_table(database: Path, sql: str) -> None:
     with closing(sqlite3.connect(database)) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
     assert any(line.startswith("SEARCH") for line in plan)
-    scans = [line for line in plan if line.startswith("SCAN") and line.split()[1] not in ("walk", "json_each")]
-    assert [line for line in scans if line != "SCAN (subquery-3)" and not line.startswith("SCAN (subquery")] == []
+    derived = ("SCAN walk", "SCAN json_each", "SCAN (subquery")
+    assert [line for line in plan if line.startswith("SCAN") and not line.startswith(derived)] == []
 
 
 async def test_the_event_loop_never_blocks(database: Path) -> None:
@@ -133,7 +136,7 @@ def test_a_step_seen_deleted_leaves_no_content_in_the_cache() -> None:
 
 def slices(database: Path, steps: int, text: str, limits: Limits) -> list[Slice]:
     """Put a session and evict it; returns what every transaction of that did."""
-    done = []
+    done: list[Slice] = []
     rows = [
         row_of(step, Codec().encode(step)) for step in (make(f"s{n}", session="s", note=text) for n in range(steps))
     ]

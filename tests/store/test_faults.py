@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from macaron.errors import StoreError
+from macaron.errors import ConfigError, StoreError
 from macaron.store import migrate
 from macaron.store.base import Limits
 from macaron.store.sqlite import SqliteStore
@@ -32,6 +33,15 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+def fill(disk: Path) -> Path:
+    """Take all the space of a disk; returns the file that holds it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while os.write(file.fileno(), bytes(4096)):
+            pass
+    return ballast
+
+
 def open_at(path: Path, busy_timeout: float = 5.0) -> SqliteStore:
     return SqliteStore(path, limits=Limits(), cache_bytes=0, busy_timeout=busy_timeout)
 
@@ -41,10 +51,7 @@ async def test_a_full_disk_fails_the_write_and_heals(tiny_disk: Path) -> None:
     migrate(path)
     store = open_at(path)
     await store.put_steps([make("before")])
-    ballast = tiny_disk / "ballast"
-    with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            os.write(file.fileno(), bytes(4096))
+    ballast = fill(tiny_disk)
     with pytest.raises(StoreError, match="free disk space"):
         await store.put_steps([make("lost", outputs=answered("x" * 300_000))])
     with pytest.raises(StoreError):
@@ -54,6 +61,30 @@ async def test_a_full_disk_fails_the_write_and_heals(tiny_disk: Path) -> None:
     ballast.unlink()
     await store.put_steps([make("after")])
     assert len(await store.path("t", "after")) == 1
+    await store.close()
+
+
+def test_a_store_that_does_not_fit_is_not_begun(tiny_disk: Path) -> None:
+    fill(tiny_disk)
+    with pytest.raises(ConfigError, match="free disk space"):
+        migrate(tiny_disk / "store.db")
+
+
+async def test_a_failing_commit_fails_all_of_its_batch_and_heals(database: Path) -> None:
+    store = open_at(database)
+    await store.put_steps([make("before")])
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = os.stat(f"{database}-wal").st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]))
+    try:
+        puts = [store.put_steps([make(step_id)]) for step_id in ("a", "b", "c")]
+        results = await asyncio.gather(*puts, return_exceptions=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert [type(result) for result in results] == [StoreError] * 3
+    assert [await store.path("t", step_id) for step_id in ("a", "b", "c")] == [()] * 3
+    await store.put_steps([make("a"), make("b")])
+    assert (await store.totals()).steps == 3
     await store.close()
 
 
@@ -141,4 +172,19 @@ async def test_writes_given_up_by_their_caller_are_still_made(database: Path) ->
         await write
     await store.ping()
     assert await store.path("t", "s")
+    await store.close()
+
+
+async def test_eviction_goes_on_after_it_could_not(database: Path) -> None:
+    store = SqliteStore(database, limits=Limits(max_sessions=1), busy_timeout=0.05)
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        await store.put_steps([make("a"), make("b")])
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError):
+            await store.ping()
+        other.execute("ROLLBACK")
+    await store.put_steps([make("c")])
+    await store.ping()
+    assert (await store.totals()).sessions == 1
+    assert await store.path("t", "c")
     await store.close()

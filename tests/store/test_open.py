@@ -70,7 +70,7 @@ def test_a_migrated_file_is_in_wal_mode(database: Path) -> None:
 
 
 def test_opening_does_not_create_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing.db cannot be opened"):
+    with pytest.raises(ConfigError, match=r"nothing\.db cannot be opened"):
         open_at(tmp_path / "nothing.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -98,6 +98,12 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, ent
     with pytest.raises(ConfigError, match="another program"):
         entrance(path)
     assert path.read_bytes() == before
+
+
+def test_an_old_sqlite_is_refused(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(ConfigError, match=r"use one with 3\.35\.0 or newer"):
+        open_at(database)
 
 
 @pytest.mark.parametrize("entrance", [open_at, migrate])
@@ -135,7 +141,7 @@ async def test_a_file_with_an_odd_name_is_opened_as_it_is_called(tmp_path: Path)
     store = open_store(f"sqlite://{path}", limits=Limits(), durability="full")
     await store.ping()
     await store.close()
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_second_service_is_refused_with_the_first_ones_process(database: Path) -> None:

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from macaron.cli.progress import progress_bar
 from macaron.hcp import load
-from macaron.models import cached_path, default_cache, fetch_weights, is_cached
+from macaron.models import default_cache, fetch_weights, is_cached
 from macaron.profiles import find_profile, profile_names
 
 app = typer.Typer(
@@ -47,13 +47,14 @@ def pull(
 @app.command("list", epilog="Example:\n\n  macaron models list")
 def list_models() -> None:
     """List the weights of the profiles that ship, and whether they are here."""
-    table = Table("profile", Column("file", overflow="fold"), "size", Column("state", overflow="fold"), box=None)
+    table = Table("profile", Column("file", overflow="fold"), "size", "state", box=None)
     cache = default_cache()
     for name in profile_names():
         weights = load(find_profile(name)).contract.engine.weights
         if weights is not None:
             size = decimal(weights.size) if weights.size else ""
             here = is_cached(weights, cache)
-            state = str(cached_path(weights, cache)) if here else f"not here: macaron models pull {name}"
+            state = "here" if here else f"not here: macaron models pull {name}"
             table.add_row(name, weights.file, size, state)
     Console().print(table)
+    typer.echo(f"Files are kept in {cache}")

@@ -16,7 +16,7 @@ def data_folder() -> Path:
 
 def runtime_folder() -> Path:
     """Control sockets of running services."""
-    return platformdirs.user_runtime_path(APP)
+    return platformdirs.user_state_path(APP) / "run"
 
 
 def default_key_file() -> Path:

@@ -109,7 +109,12 @@ class HttpEngine(ABC):
                 return
             chunks = aiter(reply.chunks())
             while not parser.ended:
-                data = await deadline.bound(anext(chunks, None))
+                try:
+                    data = await deadline.bound(anext(chunks, None))
+                except EngineError:
+                    if not parser.complete:
+                        raise
+                    break
                 if data is None:
                     break
                 events = parser.feed(data)
@@ -208,13 +213,17 @@ def _events(reply: Reply) -> list[AnswerEvent]:
 
 def choice_from(events: Sequence[AnswerEvent], labels: Sequence[str], prefill: str) -> Choice:
     """What a route hop said, from the events of its only choice."""
-    text, usage = "", Usage()
+    text, reasoning, usage = "", "", Usage()
     for event in events:
         match event:
             case Delta(choice=0):
                 text += event.text
+                reasoning += event.reasoning
             case Usage():
                 usage = event
+    if not text and reasoning.strip() in labels:
+        # Some reasoning parsers take a constrained answer for thinking, because no end of thinking comes in it.
+        text = reasoning
     return Choice(parse_label(text, labels, prefill), text, usage)
 
 

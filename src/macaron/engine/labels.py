@@ -54,13 +54,12 @@ def _from_json(text: str, labels: Sequence[str]) -> str | None:
         case list():
             items = value
         case _:
-            items = [value]
+            return None
     named = {item for item in items if isinstance(item, str) and item in labels}
     return named.pop() if len(named) == 1 else None
 
 
 def _word(text: str, labels: Sequence[str]) -> str | None:
-    longest_first = sorted(labels, key=len, reverse=True)
-    alternatives = "|".join(map(re.escape, longest_first))
+    alternatives = "|".join(map(re.escape, labels))
     found = re.search(rf"(?<![A-Za-z0-9_-])(?:{alternatives})(?![A-Za-z0-9_-])", text)
     return found[0] if found else None

@@ -21,25 +21,14 @@ NEGOTIABLE: Final = {
 
 
 class OpenAIEngine(HttpEngine):
-    """A server without adapters: specialists are prompts on one model, or a model each.
-
-    Args:
-        models: the model that serves an adapter's name; a name that is not in it is itself a model.
-    """
+    """A server without adapters: specialists are prompts on one model, or a model each, whose name a hop carries."""
 
     health_path = None
 
     def __init__(
-        self,
-        link: Link,
-        *,
-        base_model: str,
-        special: SpecialTokens,
-        context_length: int | None = None,
-        models: Mapping[str, str] | None = None,
+        self, link: Link, *, base_model: str, special: SpecialTokens, context_length: int | None = None
     ) -> None:
         super().__init__(link, base_model=base_model, special=special, context_length=context_length)
-        self._models_of = dict(models or {})
         self._refused: set[str] = set()
 
     @property
@@ -71,7 +60,7 @@ class OpenAIEngine(HttpEngine):
                 return choice_from(events, hop.choices, "")
 
     def _address(self, hop: HopRequest) -> dict[str, Any]:
-        return {"model": self._models_of.get(hop.adapter, hop.adapter) if hop.adapter else self._base_model}
+        return {"model": hop.adapter or self._base_model}
 
     def _constraint(self, hop: HopRequest) -> dict[str, Any]:
         schema = {

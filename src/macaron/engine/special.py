@@ -133,7 +133,6 @@ class SpecialTokens:
         for part in parts:
             text = _text_of(part)
             pieces, begin = [], 0
-            # A cut at a part's end belongs to it and not to the next, so that no part can be joined without it.
             while text and cut is not None and cut <= offset + len(text):
                 pieces.append(text[begin : cut - offset])
                 begin, cut = cut - offset, next(cuts, None)

@@ -73,10 +73,10 @@ def download(
         OSError: `part` cannot be written.
     """
     patience = patience or Patience()
-    if not resume:
-        part.unlink(missing_ok=True)
-    failures, most = 0, _size(part)
+    failures, most = 0, _size(part) if resume else 0
     while True:
+        if not resume:
+            part.unlink(missing_ok=True)
         try:
             _transfer(url, part, size, progress, patience.silence)
         except _DroppedError as error:
@@ -84,7 +84,7 @@ def download(
             failures = 1 if _size(part) > most else failures + 1
             most = max(most, _size(part))
             if failures >= patience.attempts:
-                kept = f"{_size(part)} bytes are kept, running it again resumes there"
+                kept = f"{_size(part)} bytes are kept, running it again resumes there" if resume else "try it again"
                 raise Unavailable(f"download from {_host(url)} failed: {error}; {kept}") from None
             pause(patience.pause * 2 ** (failures - 1))
         else:

@@ -30,6 +30,8 @@ def open_store(
 ) -> Store:
     """Open a store; a file must have been migrated. It blocks: do it before the event loop runs or on a thread.
 
+    Threads begin here, so a process that forks opens its store afterwards.
+
     Args:
         url: `sqlite:///absolute/path` or `memory:`.
         durability: `normal` survives a killed process, `full` also a power cut.

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from macaron.store.failures import config_error, store_error
 from macaron.store.lane import Job, Outcome
 from macaron.store.migrations import check_schema
-from macaron.store.writes import Put, Transaction, put_steps
+from macaron.store.transaction import Transaction
+from macaron.store.writes import Put, put_steps
 
 PAGE_CACHE_KIB = 8192
 """Memory for the database's pages, of each connection."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from macaron.store.base import Limits, Totals
-from macaron.store.writes import Transaction
+from macaron.store.transaction import Transaction
 
 SLICE = 500
 """Most steps that one transaction evicts."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
 from macaron.errors import ConfigError, MacaronError, StoreError
+
+_ACCESS = "make the file and its folder writable for this user"
+
+_SPACE = "free disk space, or lower [store] max_bytes"
 
 _PRIMARY = 0xFF
 """Mask of the primary result code in an extended one."""
@@ -26,15 +31,17 @@ def config_error(path: Path, error: Exception) -> ConfigError:
 
 
 def _remedy(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return _SPACE if error.errno == errno.ENOSPC else _ACCESS
     match getattr(error, "sqlite_errorcode", 0) & _PRIMARY:
         case sqlite3.SQLITE_FULL:
-            return "free disk space, or lower [store] max_bytes"
+            return _SPACE
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return "another program holds the database: end it"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return "the file is damaged: restore a backup, or move it away to begin with an empty store"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return "make the file and its folder writable for this user"
+            return _ACCESS
         case sqlite3.SQLITE_IOERR:
             return "check the disk and the free space on it"
         case _:

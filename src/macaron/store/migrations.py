@@ -77,6 +77,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 VERSION = len(MIGRATIONS)
 
+OLDEST_SQLITE = (3, 35, 0)
+"""The first with RETURNING."""
+
 
 def migrate(path: Path) -> None:
     """Create the store's file (mode 0600, in a new folder 0700) or bring it to this version's schema.
@@ -95,7 +98,7 @@ def migrate(path: Path) -> None:
                 for statement in statements:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {number}")
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute("COMMIT")
     except (sqlite3.Error, OSError) as error:
         raise config_error(path, error) from error
@@ -127,6 +130,9 @@ def create_private(path: Path) -> None:
 
 
 def _check_owner(path: Path, db: sqlite3.Connection) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise ConfigError(f"this Python has SQLite {sqlite3.sqlite_version}: use one with {needed} or newer")
     owner = db.execute("PRAGMA application_id").fetchone()[0]
     fresh = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if owner != APPLICATION_ID and not fresh:

@@ -14,6 +14,7 @@ from macaron.store.cache import StepCache
 from macaron.store.codec import Codec
 from macaron.store.connection import Durability, Read, Reader, Write, Writer, connect
 from macaron.store.lane import Lane
+from macaron.store.transaction import Transaction
 from macaron.store.writes import Put, row_of
 
 COMMITS_PER_EXPIRY = 1024
@@ -49,7 +50,6 @@ class SqliteStore:
         self._write_codec = Codec()  # of the writer thread
         self._reads = reads.Reads(self._cache)
         self._commits = 0
-        self._expiring = False
         self._write_db = connect(path, "rw", durability, busy_timeout)
         self._read_db = connect(path, "ro", durability, busy_timeout)
         self._writer: Lane[Write] = Lane("store-writer", Writer(path, self._write_db, clock, self._committed).run)
@@ -133,17 +133,13 @@ class SqliteStore:
         await self._writer.close()
         self._write_db.close()
 
-    def _committed(self, tx: writes.Transaction) -> None:
+    def _committed(self, tx: Transaction) -> None:
         for step in tx.put:
             self._cache.put(step)
         self._commits += 1
         beyond = tx.total_bytes > self._limits.max_bytes or tx.total_sessions > self._limits.max_sessions
-        if (beyond or self._commits % COMMITS_PER_EXPIRY == 0) and not self._expiring:
-            self._expiring = True
+        if (beyond and tx.put) or tx.unexpired or self._commits % COMMITS_PER_EXPIRY == 0:
             self._writer.push(self._expire_slice)
 
-    def _expire_slice(self, tx: writes.Transaction) -> None:
-        self._expiring = False
-        if expiry.expire(tx, self._limits).more:
-            self._expiring = True
-            self._writer.push(self._expire_slice)
+    def _expire_slice(self, tx: Transaction) -> None:
+        tx.unexpired = expiry.expire(tx, self._limits).more

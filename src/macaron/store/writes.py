@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from msgspec.structs import astuple
-
 from macaron.conversation import Hop, Step, Usage
 from macaron.store.base import Config, Totals
 from macaron.store.codec import Codec, size_of, text_size
+from macaron.store.transaction import Transaction, add
 
 ROWS = (32, 16, 8, 4, 2, 1)
 """Rows of one INSERT. SQLite's module gives the interpreter lock away for every statement, and taking it back from a
@@ -36,13 +34,6 @@ ADD_STEPS = _inserts(
 )
 ADD_BODIES = _inserts("INSERT INTO bodies (seq, body)", "(?, ?)")
 
-CHARGE = """
-UPDATE scopes SET steps = steps + ?, sessions = sessions + ?, bytes = bytes + ?, prompt_tokens = prompt_tokens + ?,
-    completion_tokens = completion_tokens + ? WHERE id = ? RETURNING sessions, bytes"""
-
-EVERYBODY = 0
-"""Number of the row with everybody's totals."""
-
 FIND_STEP = """
 SELECT seq, scope, session, bytes, summary, note, hops, deleted FROM steps
 WHERE scope = (SELECT id FROM scopes WHERE name = ?) AND id = ?"""
@@ -65,17 +56,6 @@ def row_of(step: Step, body: bytes) -> Row:
     return Row(step, body, Totals(1, 0, size_of(body, step.summary, step.note), prompt, completion))
 
 
-def add(a: Totals, b: Totals) -> Totals:
-    """The sum of two totals."""
-    return Totals(
-        a.steps + b.steps,
-        a.sessions + b.sessions,
-        a.bytes + b.bytes,
-        a.prompt_tokens + b.prompt_tokens,
-        a.completion_tokens + b.completion_tokens,
-    )
-
-
 class Found(NamedTuple):
     """The columns of a step that writes look at."""
 
@@ -87,56 +67,6 @@ class Found(NamedTuple):
     note: str | None
     hops: bytes | None
     deleted: int
-
-
-class Transaction:
-    """A write transaction: what it adds to the totals is written once, by `finish`.
-
-    Attributes:
-        now: Unix time in seconds.
-        put: steps added, for the cache once they are durable.
-        total_sessions, total_bytes: everybody's, after `finish`.
-    """
-
-    def __init__(self, cursor: sqlite3.Cursor, now: float) -> None:
-        self.cursor = cursor
-        self.now = now
-        self.put: list[Step] = []
-        self.total_sessions = 0
-        self.total_bytes = 0
-        self._scopes: dict[str, int] = {}
-        self._charges: dict[int, Totals] = {}
-
-    def scope(self, name: str) -> int:
-        """The number of a scope, which is created where it is new."""
-        number = self._scopes.get(name)
-        if number is None:
-            row = self.cursor.execute("SELECT id FROM scopes WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                row = self.cursor.execute("INSERT INTO scopes (name) VALUES (?) RETURNING id", (name,)).fetchone()
-            number = self._scopes[name] = row[0]
-        return number
-
-    def charge(self, scope: int, more: Totals) -> None:
-        """Add to a scope's totals, and to everybody's."""
-        for number in (scope, EVERYBODY):
-            old = self._charges.get(number)
-            self._charges[number] = more if old is None else add(old, more)
-
-    def finish(self) -> None:
-        """Write the totals. Everybody's are written also where nothing changed: that proves that it can be done."""
-        for scope, more in self._charges.items():
-            if scope != EVERYBODY:
-                self.cursor.execute(CHARGE, (*astuple(more), scope))
-        more = self._charges.get(EVERYBODY, Totals())
-        row = self.cursor.execute(CHARGE, (*astuple(more), EVERYBODY)).fetchone()
-        self.total_sessions, self.total_bytes = row
-        self._charges.clear()
-
-    def drop_empty(self, scope: int) -> None:
-        """Forget a scope that has no steps. Clients name end users, so scopes must not pile up."""
-        self._scopes.clear()
-        self.cursor.execute("DELETE FROM scopes WHERE id = ? AND steps = 0", (scope,))
 
 
 class Put(NamedTuple):

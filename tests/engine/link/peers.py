@@ -27,6 +27,7 @@ class Peer:
     def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.server = server
         self.reader = reader
+        self._left = asyncio.Event()
         self.writer = writer
 
     async def receive(self) -> bytes:
@@ -72,6 +73,15 @@ class Peer:
                     pass
             except ConnectionError:
                 pass
+        self.leave()
+
+    def leave(self) -> None:
+        """Note that the link has closed the connection."""
+        self._left.set()
+
+    async def left(self) -> None:
+        """The same for a test, while a script reads."""
+        await asyncio.wait_for(self._left.wait(), PATIENCE)
 
 
 Script = Callable[[Peer], Awaitable[None]]
@@ -108,7 +118,9 @@ class Server:
         try:
             await self._script(peer)
             await peer.gone()
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        except (asyncio.IncompleteReadError, ConnectionError):
+            peer.leave()
+        except asyncio.CancelledError:
             pass
         except BaseException as error:
             self.failures.append(error)

@@ -155,7 +155,7 @@ async def test_a_half_closed_connection_ends_the_response(servers: Servers, conn
     server = await servers.start(script)
     with pytest.raises(EngineError, match="closed the connection in the middle of a response"):
         await connect(server.origin).request("GET", "/x")
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 GARBAGE = {
@@ -176,7 +176,7 @@ async def test_garbage_is_an_error(servers: Servers, connect: Connect, sent: byt
     server = await servers.start(answering(sent))
     with pytest.raises(EngineError):
         await connect(server.origin, Limits(first_byte=2.0, idle=2.0)).request("GET", "/x")
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 @pytest.mark.parametrize("kind", ["native"])  # aiohttp undoes some of these codings and passes others through

@@ -59,7 +59,7 @@ async def test_an_old_connection_is_not_trusted(servers: Servers, connect: Conne
     server = await servers.start(always_ok)
     link = connect(server.origin, Limits(keep_alive=0.05))
     await link.request("GET", "/x")
-    await server.peers[0].gone()
+    await server.peers[0].left()
     await link.request("GET", "/x")
     assert len(server.peers) == 2
 
@@ -87,7 +87,7 @@ async def test_bytes_on_an_idle_connection_end_it(servers: Servers, connect: Con
     link = connect(server.origin)
     await link.request("GET", "/x")
     asked.set()
-    await server.peers[0].gone()
+    await server.peers[0].left()
     assert (await link.request("GET", "/x")).body == b"ok"
     assert len(server.peers) == 2
 
@@ -280,7 +280,7 @@ async def test_an_early_refusal_of_a_large_request_is_read(servers: Servers, con
     link = connect(server.origin)
     reply = await link.request("POST", "/x", b"x" * 30_000_000)
     assert (reply.status, reply.body) == (413, b"big")
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_closing_fails_what_is_under_way_and_what_comes_later(servers: Servers, connect: Connect) -> None:
@@ -294,7 +294,7 @@ async def test_closing_fails_what_is_under_way_and_what_comes_later(servers: Ser
     await asyncio.wait_for(link.close(), PATIENCE)
     results = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE)
     assert [type(result) for result in results] == [EngineError, EngineError]
-    await server.peers[0].gone()
+    await server.peers[0].left()
     with pytest.raises(EngineError, match="link to the engine is closed"):
         await link.request("GET", "/x")
     assert len(server.requests) == 1

@@ -24,7 +24,7 @@ async def test_a_slow_first_byte_times_out(servers: Servers, connect: Connect) -
     server = await servers.start(silent)
     with pytest.raises(EngineTimeout, match=r"0\.05 s \(limit `first_byte`\)"):
         await connect(server.origin, Limits(first_byte=0.05)).request("POST", "/x", b"{}")
-    await server.peers[0].gone()
+    await server.peers[0].left()
     assert len(server.requests) == 1
 
 
@@ -49,7 +49,7 @@ async def test_a_stalled_stream_times_out(servers: Servers, connect: Connect) ->
     with pytest.raises(EngineTimeout, match=r"0\.05 s in the middle of a response \(limit `idle`\)"):
         await collect(connect(server.origin, Limits(idle=0.05)).stream("GET", "/x"), got)
     assert got == [b"abc"]
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_a_stalled_whole_response_times_out(servers: Servers, connect: Connect) -> None:
@@ -59,7 +59,7 @@ async def test_a_stalled_whole_response_times_out(servers: Servers, connect: Con
     server = await servers.start(script)
     with pytest.raises(EngineTimeout, match="idle"):
         await connect(server.origin, Limits(idle=0.05)).request("GET", "/x")
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_the_idle_limit_is_between_pieces_not_in_all(servers: Servers, connect: Connect) -> None:
@@ -85,7 +85,7 @@ async def test_a_request_has_a_time_limit_in_all(servers: Servers, connect: Conn
     server = await servers.start(script)
     with pytest.raises(EngineTimeout, match=r"0\.15 s \(the request's `timeout`\)"):
         await connect(server.origin).request("GET", "/x", timeout=0.15)
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_a_connection_that_timed_out_is_not_used_again(servers: Servers, connect: Connect) -> None:
@@ -174,7 +174,7 @@ async def test_headers_are_bounded(servers: Servers, connect: Connect, sent: byt
     with pytest.raises(EngineError) as caught:
         await connect(server.origin, Limits(headers=2_000, first_byte=2.0, idle=2.0)).request("GET", "/x")
     assert not isinstance(caught.value, EngineTimeout)
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 @pytest.mark.parametrize("kind", ["native"])  # aiohttp bounds each header and their number, not their sum
@@ -198,7 +198,7 @@ async def test_a_body_read_whole_is_bounded(servers: Servers, connect: Connect, 
     server = await servers.start(script)
     with pytest.raises(EngineError, match=r"longer than 3000 bytes \(limit `body`\)"):
         await connect(server.origin, Limits(body=3_000, idle=2.0)).request("GET", "/x")
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_the_rest_of_a_stream_is_bounded(servers: Servers, connect: Connect) -> None:
@@ -211,7 +211,7 @@ async def test_the_rest_of_a_stream_is_bounded(servers: Servers, connect: Connec
     async with connect(server.origin, Limits(body=3_000)).stream("GET", "/x") as reply:
         with pytest.raises(EngineError, match="limit `body`"):
             await reply.read()
-    await server.peers[0].gone()
+    await server.peers[0].left()
 
 
 async def test_a_streamed_body_may_be_longer_than_the_limit(servers: Servers, connect: Connect) -> None:

@@ -96,7 +96,7 @@ def adapter_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 def launch_params(weights: Path, chat_template: str) -> LaunchParams:
     """Of an engine without adapters, small and quick to start."""
     return LaunchParams(
-        weights=str(weights), port=0, api_key="", slots=2, slot_context=512, threads=2, chat_template=chat_template
+        weights=str(weights), port=0, api_key="", slots=2, slot_context=512, threads=1, chat_template=chat_template
     )
 
 
@@ -110,7 +110,7 @@ def running(weights: Path, chat_template: str, adapter_files: tuple[str, ...]) -
         adapters=adapter_files,
         slots=slots,
         slot_context=SLOT_CONTEXT,
-        threads=2,
+        threads=1,
         chat_template=chat_template,
     )
     running = RunningChild(params)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from macaron.conversation import HopKind
-from macaron.engine.llamacpp.gate import ALLOWANCE, Gate, Lane, Limits, Preempted, Schedule, Ticket
+from macaron.engine.base import Preempted
+from macaron.engine.llamacpp.gate import ALLOWANCE, Gate, Lane, Limits, Schedule, Ticket
 from tests.engine.llamacpp.hops import until
 
 

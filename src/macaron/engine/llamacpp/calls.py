@@ -52,7 +52,7 @@ class CallParser:
     def end(self) -> Iterator[str | CallDelta]:
         """What was held back when the model stopped."""
         held, self._held = self._held, ""
-        if held and self._state == self._head:
+        if self._state == self._head:
             yield CALL_OPEN + held
         elif held.strip() and self._state in (self._text, self._between):
             yield held

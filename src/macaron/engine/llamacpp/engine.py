@@ -28,6 +28,7 @@ from macaron.engine.special import SpecialTokens
 from macaron.errors import EngineError, EngineTimeout
 
 PLANS_KEPT = 64
+EXTRA_OPTIONS = frozenset({"top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"})
 # The engine closes an idle connection after five seconds, and each open one holds one of its threads.
 KEEP_ALIVE_SECONDS = 3.0
 SPARE_CONNECTIONS = 4
@@ -64,6 +65,7 @@ class LlamaCppEngine:
             non_stream=False,
             context_length=self._config.slot_context,
             can_count_tokens=True,
+            extra_options=EXTRA_OPTIONS,
         )
 
     @property

@@ -21,15 +21,9 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from macaron.conversation import HopKind
-from macaron.errors import EngineError
+from macaron.engine.base import Preempted
 
 ALLOWANCE: dict[HopKind, int] = {"route": 0, "answer": 8, "summary": 64}
-
-
-class Preempted(EngineError):
-    """A summary gave way to something more urgent; the caller may try again later."""
-
-    default_code = "preempted"
 
 
 class Lane(NamedTuple):

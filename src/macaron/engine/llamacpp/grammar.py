@@ -100,11 +100,13 @@ class _Rules:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._names: dict[str, str] = {}
-        self._roots: list[Any] = []
+        self._root: Any = None
+        # References followed since the last bracket: one that leads back to one of them would never write anything.
+        self._open: set[str] = set()
 
     def of(self, schema: Any) -> str:
         """The expression for a whole schema, to which its local references refer."""
-        self._roots.append(schema)
+        self._root = schema
         self._names = {}
         return self._value(schema, 0)
 
@@ -153,7 +155,7 @@ class _Rules:
         return self._add(" | ".join(alternatives)) if alternatives else ""
 
     def _array(self, schema: dict[str, Any], depth: int) -> str:
-        item = self._value(schema.get("items"), depth + 1)
+        item = self._inside(schema.get("items"), depth)
         least, most = _count(schema.get("minItems")) or 0, _count(schema.get("maxItems"))
         if most == 0:
             return '"[]"'
@@ -168,7 +170,7 @@ class _Rules:
         required = schema.get("required")
         needed = set(filter(lambda name: isinstance(name, str), required)) if isinstance(required, list) else set()
         pairs = [
-            (f"{literal(_json(name) + ':')} ws {self._value(value, depth + 1)}", name in needed)
+            (f"{literal(_json(name) + ':')} ws {self._inside(value, depth)}", name in needed)
             for name, value in properties.items()
         ]
         return self._add(f'"{{" {self._members(pairs)} "}}"')
@@ -189,16 +191,26 @@ class _Rules:
             return '"{}"'
         if not isinstance(additional, dict):
             return "object"
-        pair = f'string ":" ws {self._value(additional, depth + 1)}'
+        pair = f'string ":" ws {self._inside(additional, depth)}'
         return self._add(f'"{{" ( {pair} ( "," ws {pair} )* )? "}}"')
 
     def _reference(self, pointer: str, depth: int) -> str:
+        if pointer in self._open:
+            return "value"
         if pointer not in self._names:
-            target = _resolve(self._roots[-1], pointer)
             name = self._names[pointer] = self._add("value")
             index = len(self.lines) - 1
-            self.lines[index] = f"{name} ::= {self._value(target, depth + 1)}"
+            self._open.add(pointer)
+            self.lines[index] = f"{name} ::= {self._value(_resolve(self._root, pointer), depth + 1)}"
+            self._open.discard(pointer)
         return self._names[pointer]
+
+    def _inside(self, schema: Any, depth: int) -> str:
+        """The expression for a value inside brackets."""
+        around, self._open = self._open, set()
+        expression = self._value(schema, depth + 1)
+        self._open = around
+        return expression
 
 
 def _resolve(root: Any, pointer: str) -> Any:
