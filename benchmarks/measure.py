@@ -29,20 +29,19 @@ class Sample(msgspec.Struct, frozen=True):
 class Figure(msgspec.Struct, frozen=True):
     """Medians over a case's rounds. Latencies are milliseconds, `cpu` microseconds a request, `rate` requests a second.
 
-    `low` and `high` are the extremes of `cpu` over the rounds.
+    `rates` and `cpus` are those of each round, in order, for comparisons within a round.
     """
 
     rate: float
     p50: float
     p99: float
     cpu: float
-    low: float
-    high: float
     engine_cpu: float
     load_cpu: float
     hops: dict[str, float]
     errors: int
-    rounds: int
+    rates: list[float]
+    cpus: list[float]
     first: float | None = None
 
 
@@ -96,18 +95,23 @@ def summarise(samples: list[Sample]) -> Figure:
     """Medians over the rounds of one case on one candidate."""
     results = [sample.result for sample in samples]
     cpus = [sample.cpu for sample in samples]
+    rates = [result.requests / result.seconds for result in results]
     firsts = [result.first.p50 for result in results if result.first is not None]
     return Figure(
-        rate=statistics.median(result.requests / result.seconds for result in results),
+        rate=statistics.median(rates),
         p50=statistics.median(result.latency.p50 for result in results),
         p99=statistics.median(result.latency.p99 for result in results),
         cpu=statistics.median(cpus),
-        low=min(cpus),
-        high=max(cpus),
         engine_cpu=statistics.median(sample.engine_cpu for sample in samples),
         load_cpu=statistics.median(1e6 * result.load_cpu / result.requests for result in results),
         hops=samples[-1].hops,
         errors=sum(result.errors for result in results),
-        rounds=len(samples),
+        rates=rates,
+        cpus=cpus,
         first=statistics.median(firsts) if firsts else None,
     )
+
+
+def ratio(values: list[float], base: list[float]) -> float:
+    """Median over rounds of one candidate's figure over another's: what disturbs a round disturbs both."""
+    return statistics.median(value / other for value, other in zip(values, base, strict=True))

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from benchmarks.candidates import ROOT
 
+FILE_WIDTH = 180
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("macaron", "aiohttp", "httptools", "msgspec", "starlette", "uvicorn", "uvloop", "xllamacpp")
 
@@ -68,11 +69,13 @@ def targets_grid(targets: list[Target]) -> Grid:
 
 def show(grids: list[Grid]) -> None:
     """Print tables to the terminal."""
-    console = Console(width=None if Console().is_terminal else 160)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=FILE_WIDTH)
     for grid in grids:
         table = Table(title=grid.title, title_justify="left")
         for place, column in enumerate(grid.columns):
-            table.add_column(column, justify="left" if place < 1 else "right", no_wrap=place > 0)
+            table.add_column(column, justify="left" if place < 1 else "right", no_wrap=True)
         for row in grid.rows:
             table.add_row(*row)
         console.print(table)

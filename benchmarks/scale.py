@@ -18,7 +18,7 @@ from benchmarks import report
 from benchmarks.candidates import Candidate, start_engine, start_macaron
 from benchmarks.fill import fill_store
 from benchmarks.load import LoadProcess
-from benchmarks.measure import Figure, Sample, run_sample, summarise
+from benchmarks.measure import Figure, Sample, ratio, run_sample, summarise
 from benchmarks.report import Grid, Target, number
 from benchmarks.workload import Workload
 
@@ -106,7 +106,7 @@ def curvature(figures: dict[tuple[str, int], Figure], kind: str) -> float:
 
 def figure_row(case: str, name: str, figure: Figure) -> tuple[str, ...]:
     """One figure for a table."""
-    span = f"{figure.low:,.0f}–{figure.high:,.0f}"
+    span = f"{min(figure.cpus):,.0f}–{max(figure.cpus):,.0f}"
     return (case, name, number(figure.rate), number(figure.p50, 2), number(figure.cpu), span, number(figure.errors))
 
 
@@ -125,7 +125,7 @@ def main() -> None:
     targets = [
         Target(
             f"CPU with a full store over an empty one, {case}",
-            stores[case, FULL].cpu / stores[case, EMPTY].cpu,
+            ratio(stores[case, FULL].cpus, stores[case, EMPTY].cpus),
             1.1,
             "×",
         )

@@ -19,6 +19,7 @@ from macaron.store.cache import StepCache, weigh_step
 from macaron.store.codec import Codec, Marks
 from macaron.store.connection import connect
 from macaron.store.expiry import SLICE, Slice, expire
+from macaron.store.sqlite import COMMITS_PER_EXPIRY, SqliteStore
 from macaron.store.transaction import Transaction
 from macaron.store.writes import FIND_STEP, put_steps, row_of
 from tests.store.steps import answered, hop, make
@@ -152,6 +153,15 @@ def slices(database: Path, steps: int, text: str, limits: Limits) -> list[Slice]
         assert cursor.execute("SELECT (SELECT count(*) FROM steps) + (SELECT count(*) FROM bodies)").fetchone() == (0,)
         assert cursor.execute("SELECT sum(steps + sessions + bytes) FROM scopes").fetchone() == (0,)
     return done
+
+
+async def test_old_sessions_go_without_being_asked(database: Path) -> None:
+    store = SqliteStore(database, limits=Limits(max_age=100.0), clock=iter(range(10**6)).__next__)
+    await store.put_steps([make("old")])
+    for _ in range(COMMITS_PER_EXPIRY):
+        await store.ping()
+    assert (await store.totals()).steps == 0
+    await store.close()
 
 
 def test_a_large_session_is_evicted_in_slices(database: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -96,21 +96,19 @@ class HttpEngine(ABC):
 
     async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """See `Engine.answer`. Closing the iterator closes the connection, upon which the server ends its work."""
-        deadline = Deadline(hop.timeout)
-        body = await deadline.bound(self._answer_body(hop))
+        body = await self._answer_body(hop)
         if not hop.stream:
-            yield await self._complete(body, deadline.remaining())
+            yield await self._complete(body, hop.timeout)
             return
         parser = EventParser(choices=_choices(hop.options))
-        async with AsyncExitStack() as stack:
-            reply = await deadline.bound(stack.enter_async_context(self._link.stream("POST", CHAT, body, JSON)))
+        async with self._link.stream("POST", CHAT, body, JSON, timeout=hop.timeout) as reply:
             if reply.status != 200 or "json" in reply.headers.get("content-type", ""):
-                yield _events(Reply(reply.status, reply.headers, await deadline.bound(reply.read())))
+                yield _events(Reply(reply.status, reply.headers, await reply.read()))
                 return
             chunks = aiter(reply.chunks())
             while not parser.ended:
                 try:
-                    data = await deadline.bound(anext(chunks, None))
+                    data = await anext(chunks, None)
                 except EngineError:
                     if not parser.complete:
                         raise

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from macaron.conversation import Item, Message, Step, ToolCall, ToolResult
+from macaron.conversation import Item, Message, Reasoning, Step, ToolCall, ToolResult
 from macaron.mol.identity import answer_ends, by_model, chain, is_visible, visible_count
 from macaron.store.base import Store
 
@@ -53,7 +53,8 @@ class Found(NamedTuple):
         new: the items after them, call ids as the path has them.
         asked: digest of the whole visible history.
         depth: its visible items.
-        hidden: summaries and reasoning of the path may be used.
+        hidden: ids of the path's steps whose summaries and reasoning may be used. It is decided for each step, so that
+            a history extended once under another head does not open what was made under the first.
         retry: an earlier step that answered the same question.
     """
 
@@ -61,7 +62,7 @@ class Found(NamedTuple):
     new: tuple[Item, ...]
     asked: str
     depth: int
-    hidden: bool
+    hidden: frozenset[str]
     retry: Step | None
 
     @property
@@ -76,20 +77,19 @@ async def find(store: Store, request: TurnRequest, head: str) -> Found:
     digests = chain(items)
     ends = answer_ends(items)
     asked, depth = digests[-1], visible_count(items)
-    new = Found((), items, asked, depth, hidden=True, retry=None)
+    new = Found((), items, asked, depth, hidden=frozenset(), retry=None)
     if not ends:
         return new
     scope = request.scope
     lookup = await store.locate(scope, [digests[end] for end in ends], asked=asked, session=request.session, head=head)
     if lookup.prefix is None:
         return new._replace(retry=lookup.asked)
-    step = lookup.prefix.step
-    path = await store.path(scope, step.id)
+    path = await store.path(scope, lookup.prefix.step.id)
     if not path:
         return new._replace(retry=lookup.asked)
     cut = ends[lookup.prefix.position] + 1
-    path, ids = hydrate(path, items[:cut])
-    hidden = step.head == head or (request.session is not None and step.session == request.session)
+    hidden = frozenset(step.id for step in path if step.head == head or step.session == request.session)
+    path, ids = hydrate([step if step.id in hidden else _without_reasoning(step) for step in path], items[:cut])
     return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, lookup.asked)
 
 
@@ -137,7 +137,13 @@ def _renamed(sent: Sequence[Item], kept: Sequence[Item] | None) -> dict[str, str
         (item for item in kept if isinstance(item, ToolCall)),
         strict=False,
     )
-    return {a.call_id: b.call_id for a, b in pairs if a.call_id != b.call_id}
+    # Equal ids too: a client may use one id again and again, and the last call it stands for counts.
+    return {a.call_id: b.call_id for a, b in pairs}
+
+
+def _without_reasoning(step: Step) -> Step:
+    outputs = step.outputs and tuple(item for item in step.outputs if not isinstance(item, Reasoning))
+    return replace(step, outputs=outputs)
 
 
 def rename_calls(items: Sequence[Item], ids: dict[str, str]) -> tuple[Item, ...]:

@@ -29,13 +29,13 @@ def visible_text(items: Sequence[Item]) -> str:
 
 
 def clipped_note(turn: Turn, tokens: int) -> str:
-    """The note that needs no summary: the visible answer, cut; a turn that ended in calls names them."""
+    """The note that needs no summary: the visible answer, cut; a turn that was left in a tool loop names its calls."""
     outputs = turn.end.outputs or ()
-    names = [item.name for item in outputs if isinstance(item, ToolCall)]
-    text = clip(visible_text(outputs).strip(), tokens * BYTES_PER_TOKEN)
-    if names:
-        text = f"called {', '.join(names)}. {text}".strip()
-    return text or "no text"
+    text = visible_text(outputs).strip()
+    if any(isinstance(item, ToolCall) for item in outputs):
+        calls = (item for step in turn.steps for item in step.outputs or () if isinstance(item, ToolCall))
+        text = f"called {', '.join(dict.fromkeys(call.name for call in calls))}. {text}".strip()
+    return clip(text, tokens * BYTES_PER_TOKEN) or "no text"
 
 
 def summary_request(instruction: str) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from macaron.conversation import Step
 from macaron.hcp.schema import Contract
@@ -31,17 +31,23 @@ class Notes:
         self._memory: OrderedDict[str, str] = OrderedDict()
         self._observer = observer
 
-    async def for_view(self, scope: str, path: Sequence[Step], label: str, hidden: bool) -> dict[str, str]:
+    async def for_view(self, scope: str, path: Sequence[Step], label: str, hidden: Set[str]) -> dict[str, str]:
         """The notes of every turn on `path` that is not `label`'s own, by the id of the turn's last step.
 
         Args:
-            hidden: whether the request may use summaries; else notes are made of what its client can see.
+            hidden: ids of the steps whose summaries may be used; other notes are made of what the client can see.
         """
-        foreign = foreign_turns(path, label)
-        if not hidden:
-            return {turn.end.id: clipped_note(turn, self._tokens) for turn in foreign}
-        notes = {turn.end.id: self._known(turn) for turn in foreign if self.decided(turn)}
-        open_turns = [turn for turn in foreign if turn.end.id not in notes]
+        notes: dict[str, str] = {}
+        open_turns: list[Turn] = []
+        for turn in foreign_turns(path, label):
+            if turn.end.id not in hidden:
+                notes[turn.end.id] = clipped_note(turn, self._tokens)
+            elif self.decided(turn):
+                notes[turn.end.id] = self._known(turn)
+            else:
+                open_turns.append(turn)
+        if not open_turns:
+            return notes
         fresh = await asyncio.gather(*(self._decide(scope, turn) for turn in open_turns))
         return notes | {turn.end.id: note for turn, note in zip(open_turns, fresh, strict=True)}
 
@@ -49,9 +55,9 @@ class Notes:
         """Whether a turn's note can be had without waiting and without deciding anything."""
         return turn.end.note is not None or turn.end.id in self._memory
 
-    def ready(self, path: Sequence[Step], label: str, hidden: bool) -> bool:
+    def ready(self, path: Sequence[Step], label: str, hidden: Set[str]) -> bool:
         """Whether `for_view` would only read."""
-        return not hidden or all(map(self.decided, foreign_turns(path, label)))
+        return all(turn.end.id not in hidden or self.decided(turn) for turn in foreign_turns(path, label))
 
     def _known(self, turn: Turn) -> str:
         return turn.end.note if turn.end.note is not None else self._memory[turn.end.id]

@@ -6,7 +6,7 @@ The request is quoted as untrusted text. Nothing in it can end the quotation: it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal, NamedTuple
 
 from macaron.conversation import Item, Media, Message, Step, text_of
@@ -20,7 +20,7 @@ BYTES_PER_TOKEN = 3
 """Cautious: a text of 3 bytes a token is rarely more tokens than estimated, and never more than three times as many."""
 
 CONTEXT_TURNS = 6
-_QUOTE_MARK = re.compile(r"<(/?\s*(?:request|context)\b)", re.IGNORECASE)
+_QUOTE_MARK = re.compile(r"<(?=[\s/]*(?:request|context)\b)", re.IGNORECASE)
 
 
 class RouteTemplate(NamedTuple):
@@ -47,16 +47,17 @@ def request_text(items: Sequence[Item]) -> str:
     return "\n".join(_words(message) for message in asked)
 
 
-def context_text(path: Sequence[Step], tokens: int, hidden: bool) -> str:
+def context_text(path: Sequence[Step], tokens: int, hidden: Set[str]) -> str:
     """The session's last labels, each with its summary, or with the clipped answer: where there is no summary yet, or
-    where the request has no claim on hidden state.
+    where the request has no claim on the step's hidden state.
     """
     lines = []
     recent = turns(path)[-CONTEXT_TURNS:]
     share = tokens * BYTES_PER_TOKEN // max(len(recent), 1)
     for turn in recent:
         step = turn.end
-        said = (hidden and (step.note or step.summary)) or visible_text(step.outputs or ())
+        made = step.note or step.summary if step.id in hidden else None
+        said = made or visible_text(step.outputs or ())
         lines.append(f"{turn.label}: {clip(' '.join(said.split()), share)}")
     return "\n".join(lines)
 
@@ -73,7 +74,7 @@ def question(template: RouteTemplate, text: str, context: str = "") -> Question:
 
 def quote(text: str) -> str:
     """Text that cannot open or close a quotation: the marks inside are broken by a word joiner."""
-    return _QUOTE_MARK.sub("<\u2060\\1", text)
+    return _QUOTE_MARK.sub("<\u2060", text)
 
 
 def _words(message: Message) -> str:

@@ -40,6 +40,8 @@ class Router:
         self._contract = contract
         self._template = template
         self._observer = observer
+        self._entry = registry.entry_specialist
+        self._default = registry.default_specialist
         self._memo: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
         if contract.mol.route.chat_template_kwargs:
@@ -53,7 +55,11 @@ class Router:
         if label is None and found.retry is not None and _was_routed(found.retry.hops):
             label = found.retry.label
         specialist = self._registry.get(label) if label else None
-        return Routed(specialist, "retry") if specialist else None
+        if specialist is None:
+            return None
+        # The step of this retry has no route hop and will be the newest, so the store cannot tell it next time.
+        self._remember((request.scope, found.asked), specialist.label)
+        return Routed(specialist, "retry")
 
     async def route(self, request: TurnRequest, found: Found) -> Routed:
         """Ask L0. An unusable answer is asked for once more, then the default label is taken."""
@@ -66,8 +72,8 @@ class Router:
             if label is not None:
                 break
             self._observer.event("route_retry" if attempt + 1 < ATTEMPTS else "route_fallback")
-        specialist = (self._registry.get(label) if label else None) or self._registry.default_specialist
-        entry = self._registry.entry_specialist
+        specialist = (self._registry.get(label) if label else None) or self._default
+        entry = self._entry
         outcome = "ok" if label else "fallback"
         hop = Hop("route", entry.label, entry.revision, started, time.perf_counter() - clock, queued, usage, outcome)
         self._observer.hop(hop)
@@ -82,7 +88,7 @@ class Router:
         asked = question(self._template._replace(input_tokens=tokens), request_text(request.items), context)
         hop = HopRequest(
             kind="route",
-            adapter=self._registry.entry_specialist.adapter,
+            adapter=self._entry.adapter,
             messages=question_messages(asked),
             options=self._options,
             stream=False,
@@ -106,4 +112,4 @@ class Router:
 
 def _was_routed(hops: tuple[Hop, ...]) -> bool:
     """A label that was pinned, or taken because the route failed, binds nobody."""
-    return any(hop.kind == "route" and hop.outcome in ("ok", "retry") for hop in hops)
+    return any(hop.kind == "route" and hop.outcome == "ok" for hop in hops)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 from macaron.engine.base import EngineEvent
 
@@ -31,8 +31,8 @@ class Held:
     async def drop(self) -> None:
         """End the work in the engine."""
         self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        # Not awaited itself: the end of this task must not be taken for the end of the one that waits.
+        await asyncio.wait((self._task,))
 
     async def _read(self, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
         try:

@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 def steps_from(
     frame: Frame, answers: Sequence[Answer], hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None = None
 ) -> list[Step]:
-    """One step a choice. `status` overrides what the finish reason says, for answers that were cut off."""
+    """One step a choice. `status` is for an answer that was cut off: of a cancelled one, choices that had ended are whole."""
     return [_step(frame, answer, hops, usage, status) for answer in answers]
 
 
@@ -46,10 +46,21 @@ def step_id(response_id: str, choice: int) -> str:
     return response_id if choice == 0 else f"{response_id}.{choice}"
 
 
+def own_summary(frame: Frame, answer: Answer, usage: Usage) -> str | None:
+    """The answer where it ends its turn and is short enough to need no summary hop, else None."""
+    if answer.calls:
+        return None
+    text = (answer.text + answer.refusal).strip()
+    counted = usage.completion - usage.reasoning if frame.request.n == 1 else 0
+    tokens = counted if counted > 0 else len(text.encode()) // BYTES_PER_TOKEN
+    return text if not text or tokens <= frame.summary_tokens else None
+
+
 def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None) -> Step:
     request, found = frame.request, frame.found
     outputs = answer.items()
-    status = status or ("incomplete" if answer.finish in ("length", "content_filter") else "completed")
+    if status is None or (status == "cancelled" and answer.finish):
+        status = "incomplete" if answer.finish in ("length", "content_filter") else "completed"
     return Step(
         id=step_id(request.id, answer.choice),
         session=frame.session,
@@ -72,13 +83,5 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         input_count=visible_count(found.new),
         output_count=visible_count(outputs),
         hops=hops,
-        summary=_own_summary(frame, answer, usage) if status == "completed" else None,
+        summary=own_summary(frame, answer, usage) or None if frame.keep and status == "completed" else None,
     )
-
-
-def _own_summary(frame: Frame, answer: Answer, usage: Usage) -> str | None:
-    """A short answer that ended its turn needs no summary hop."""
-    if not frame.keep or answer.calls or not answer.text.strip():
-        return None
-    tokens = usage.completion if usage.completion and frame.request.n == 1 else len(answer.text) // BYTES_PER_TOKEN
-    return answer.text if tokens <= frame.summary_tokens else None

@@ -16,6 +16,7 @@ from macaron.errors import MacaronError, StoreError
 from macaron.hcp.schema import Contract
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.note import clip
 from macaron.mol.observer import Observer
 from macaron.store.base import Store
 
@@ -23,6 +24,12 @@ PENDING_BYTES = 33_554_432
 """Prompts of summaries that have not run yet are kept up to this size together."""
 
 PREEMPTIONS = 50
+
+REMEMBERED = 4096
+"""Summaries kept in memory: requests read their path before the route hop, during which a summary may end."""
+
+MAX_BYTES_PER_TOKEN = 16
+"""A summary is cut beyond this many bytes for each token it may have, whatever the engine made of the limit."""
 
 
 class Job(NamedTuple):
@@ -57,6 +64,7 @@ class Summaries:
         self._observer = observer
         self._running: dict[str, asyncio.Task[str | None]] = {}
         self._lazy: OrderedDict[str, Job] = OrderedDict()
+        self._made: OrderedDict[str, str] = OrderedDict()
         self._bytes = 0
 
     def after(self, job: Job) -> None:
@@ -79,9 +87,15 @@ class Summaries:
             self._start(job)
         task = self._running.get(step_id)
         if task is None:
-            return None
+            return self._made.get(step_id)
         await asyncio.wait((task,), timeout=self._mol.summary_wait)
         return task.result() if task.done() and not task.cancelled() and task.exception() is None else None
+
+    def remember(self, step_id: str, text: str) -> None:
+        """Keep a summary in memory, for requests that read their path before it was stored, or where it never is."""
+        self._made[step_id] = text
+        if len(self._made) > REMEMBERED:
+            self._made.popitem(last=False)
 
     def _start(self, job: Job) -> None:
         task = self._background.start(self._run(job), f"summary of {job.step.id}")
@@ -104,6 +118,8 @@ class Summaries:
                 self._observer.event("summary_preempted")
         if hop is not None:
             self._observer.hop(hop)
+        if text is not None:
+            self.remember(job.step.id, text)
         try:
             await self._store.put_summary(job.step.scope, job.step.id, text if self._keep else None, hop)
         except StoreError:
@@ -128,7 +144,7 @@ class Summaries:
             raise
         except MacaronError as error:
             outcome = error.code or "failed"
-        text = "".join(pieces).strip()
+        text = clip("".join(pieces).strip(), self._mol.summary_tokens * MAX_BYTES_PER_TOKEN)
         if not text and outcome == "ok":
             outcome = "empty"
         step = job.step
@@ -155,4 +171,6 @@ class Summaries:
 
 def _size(job: Job) -> int:
     """Bytes of text a job keeps alive, roughly."""
-    return sum(len(str(message.get("content") or "")) for message in (*job.answer.messages, *job.said))
+    messages = (*job.answer.messages, *job.said)
+    values = (message.get(name) for message in messages for name in ("content", "tool_calls"))
+    return sum(len(str(value)) for value in values if value)

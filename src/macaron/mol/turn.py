@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
-from uuid import uuid4
 
 from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
 from macaron.engine.base import Engine, EngineEvent, HopRequest, Queued
 from macaron.engine.messages import messages_from_items
 from macaron.errors import BadRequest, EngineError, MacaronError
 from macaron.hcp.schema import Contract
+from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
@@ -23,7 +24,7 @@ from macaron.mol.observer import Observer
 from macaron.mol.prompt import view_messages
 from macaron.mol.routing import Router
 from macaron.mol.speculate import Held
-from macaron.mol.steps import Frame, steps_from
+from macaron.mol.steps import Frame, own_summary, steps_from
 from macaron.mol.summaries import Job, Summaries
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
@@ -83,6 +84,7 @@ class Turns:
         background: Background,
         activity: Activity,
         observer: Observer,
+        ids: Ids,
     ) -> None:
         self._force = force
         self._mol = force.contract.mol
@@ -94,6 +96,7 @@ class Turns:
         self._background = background
         self._activity = activity
         self._observer = observer
+        self._ids = ids
 
     async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
@@ -107,7 +110,7 @@ class Turns:
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
         decision = await self._decide(request, found)
-        frame = self._frame(request, found, decision.specialist, head)
+        frame = self._frame(request, found, decision, head)
         try:
             hop = await self._answer_hop(request, found, decision.specialist, frame.session)
         except BaseException:
@@ -147,7 +150,10 @@ class Turns:
         """A tool turn stays where it is; a pinned turn goes where the caller says."""
         registry = self._force.registry
         if found.parent is not None and continues_tools(found):
-            same = registry.by_revision(found.parent.revision) or registry.get(found.parent.label)
+            same = registry.get(found.parent.label)
+            if same is None or same.revision != found.parent.revision:
+                # Several labels may share a revision, so the label comes first.
+                same = registry.by_revision(found.parent.revision) or same
             if same is not None:
                 return Decision(same, "sticky")
         if request.pin is None:
@@ -190,11 +196,10 @@ class Turns:
             options["tools"] = tools
         if request.n > 1:
             options["n"] = request.n
-        reasoning = self._mol.reasoning_in_body and found.hidden
         return HopRequest(
             kind="answer",
             adapter=specialist.adapter,
-            messages=view_messages(shown, merge_system=self._mol.merge_system, reasoning=reasoning),
+            messages=view_messages(shown, merge_system=self._mol.merge_system, reasoning=self._mol.reasoning_in_body),
             options=options,
             stream=request.stream,
             affinity=request.affinity or session,
@@ -202,16 +207,16 @@ class Turns:
             timeout=self._force.contract.engine.timeouts.answer,
         )
 
-    def _frame(self, request: TurnRequest, found: Found, specialist: Specialist, head: str) -> Frame:
+    def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str) -> Frame:
         parent = found.parent
-        session = request.session or (parent.session if parent else f"sess_{uuid4().hex}")
+        session = request.session or (parent.session if parent else self._ids.new("sess_"))
         return Frame(
             request=request,
             found=found,
-            specialist=specialist,
+            specialist=decision.specialist,
             head=head,
             session=session,
-            turn=parent.turn if parent is not None and continues_tools(found) else request.id,
+            turn=parent.turn if parent is not None and decision.reason == "sticky" else request.id,
             generation=self._force.generation,
             contract=self._force.digest,
             keep=self._force.contract.store.chat == "full",
@@ -259,32 +264,33 @@ class Turns:
         self._observer.hop(hops[-1])
         steps = steps_from(frame, answers, hops, collector.usage)
         await self._store.put_steps(steps)
-        self._summarise(frame, hop, steps, answers)
+        self._summarise(frame, hop, steps, answers, collector.usage)
         finishes = [Finish(answer.finish, answer.choice) for answer in answers]
         return Done(answers, finishes, collector.usage, hops)
 
-    def _summarise(self, frame: Frame, hop: HopRequest, steps: list[Step], answers: list[Answer]) -> None:
+    def _summarise(self, frame: Frame, hop: HopRequest, steps: list[Step], answers: list[Answer], usage: Usage) -> None:
         """A turn that has ended and is not its own summary gets a summary hop; one of several choices does not."""
-        step = steps[0]
-        if len(steps) > 1 or step.status != "completed" or answers[0].calls or step.summary is not None:
+        step, answer = steps[0], answers[0]
+        if len(steps) > 1 or step.status != "completed" or answer.calls:
             return
-        self._summaries.after(Job(step, hop, messages_from_items(answers[0].items())))
+        own = own_summary(frame, answer, usage)
+        if own is None:
+            self._summaries.after(Job(step, hop, messages_from_items(answer.items())))
+        elif own and not frame.keep:
+            self._summaries.remember(step.id, own)
 
     def _cut_off(
         self, frame: Frame, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
-        failed = isinstance(error, MacaronError)
-        outcome = (error.code or "failed") if isinstance(error, MacaronError) else "cancelled"
+        failed = not isinstance(error, asyncio.CancelledError | GeneratorExit)
+        outcome = ((error.code if isinstance(error, MacaronError) else None) or "failed") if failed else "cancelled"
         hops = (*before, record.hop(collector.usage, outcome))
         self._observer.hop(hops[-1])
         answers = collector.answers() if frame.request.stream else []
-        if not any(answer.text or answer.calls for answer in answers):
+        if not any(answer.text or answer.refusal or answer.calls for answer in answers):
             return
-        whole = collector.finished and not failed
-        steps = steps_from(
-            frame, answers, hops, collector.usage, None if whole else ("failed" if failed else "cancelled")
-        )
+        steps = steps_from(frame, answers, hops, collector.usage, "failed" if failed else "cancelled")
         self._background.start(self._store.put_steps(steps), f"commit of {frame.request.id}")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from uuid import uuid4
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -16,8 +16,8 @@ from macaron.errors import BadRequest, MacaronError, NotFound
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.turn import Chosen, Done, TurnEvent
 from macaron.server.keys import Caller
-from macaron.server.receive import CancelOnDisconnect, header_map, read_body
-from macaron.server.respond import JSON, Headers, send_body, send_error
+from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
+from macaron.server.respond import JSON, Headers, fault, request_id, send_body, send_error
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
 from macaron.wire.chat import ChatRequest, chat_request
@@ -41,9 +41,12 @@ class ChatEndpoint:
         try:
             await exchange.run(scope, receive)
             status = exchange.status
-        except MacaronError as error:
-            status = error.status
-            await exchange.fail(error)
+        except ClientLeft:
+            pass
+        except Exception as error:
+            told = error if isinstance(error, MacaronError) else _own_fault(scope, error)
+            status = told.status
+            await exchange.fail(told)
         finally:
             exchange.close()
             self._service.metrics.request("chat", status, time.perf_counter() - clock)
@@ -63,7 +66,7 @@ class _Exchange:
     async def run(self, scope: Scope, receive: Receive) -> None:
         service = self._service
         headers = header_map(scope)
-        self._headers = [(b"x-request-id", scope["state"]["request_id"])]
+        self._headers = request_id(scope)
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         limits = service.contract.service
@@ -75,7 +78,8 @@ class _Exchange:
         if trace:
             caller.require("trace", "`x-macaron-trace`")
         turn = turn_request(service, caller, chat, headers)
-        async with service.admission.place(caller.tenant), CancelOnDisconnect(receive) as client:
+        # In this order: a client that leaves while it waits gives its place in the queue back.
+        async with CancelOnDisconnect(receive) as client, service.admission.place(caller.tenant):
             events = service.turns.run(turn)
             async with aclosing(events):
                 await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
@@ -135,6 +139,13 @@ class _Exchange:
                     await self._stream.end(self._chunks.finish(event.finishes, usage))
 
 
+def _own_fault(scope: Scope, error: Exception) -> MacaronError:
+    if isinstance(error, RecursionError):
+        # The engine's request is written from deeper in the stack than the client's was read.
+        return BadRequest("The request's JSON is nested too deeply; flatten it.", code="invalid_json")
+    return fault(scope, error)
+
+
 def turn_request(service: Service, caller: Caller, chat: ChatRequest, headers: Mapping[bytes, bytes]) -> TurnRequest:
     """A Chat request as a turn, checked against what this service and its engine can do.
 
@@ -153,7 +164,7 @@ def turn_request(service: Service, caller: Caller, chat: ChatRequest, headers: M
         caller.require("pin", "`x-macaron-adapter`")
     scope = f"{caller.tenant}\x1f{chat.user}"
     return TurnRequest(
-        id=f"chatcmpl-{uuid4().hex}",
+        id=service.ids.new("chatcmpl-"),
         tenant=caller.tenant,
         user=chat.user,
         system=chat.system,
@@ -211,9 +222,12 @@ def _check_part(service: Service, part: Media) -> None:
             param="messages",
             code="unsupported_content",
         )
-    value = part.raw.get(part.kind)
-    url = value.get("url") if isinstance(value, dict) else value
-    if isinstance(url, str) and not url.startswith("data:") and not _allowed(url, service.contract.engine.media_hosts):
+    value = part.raw[part.kind]
+    if not isinstance(value, str | dict):
+        raise BadRequest(f"A `{part.kind}` must be an object.", param=f"messages.{part.kind}", code="invalid_type")
+    url = value if isinstance(value, str) else value.get("url", "data:")
+    references = [url, *(text for text in _strings(part.raw) if "://" in text)]
+    if not all(isinstance(text, str) and _allowed(text, service.contract.engine.media_hosts) for text in references):
         raise BadRequest(
             "Only `data:` URLs are passed to the engine; send the content itself.",
             param=f"{part.kind}.url",
@@ -221,7 +235,22 @@ def _check_part(service: Service, part: Media) -> None:
         )
 
 
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in a part: engines differ in the fields they read addresses from."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+
+
 def _allowed(url: str, hosts: tuple[str, ...]) -> bool:
+    if url.startswith("data:"):
+        return True
     scheme, _, rest = url.partition("://")
     host = rest.partition("/")[0]
     return scheme == "https" and host in hosts

@@ -1,14 +1,16 @@
-"""Keeps web pages from talking to a service on loopback. Pure ASGI."""
+"""Keeps web pages from talking to a service on loopback."""
 
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit
+import re
+from collections.abc import Mapping
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from macaron.errors import BadRequest, Forbidden
 
-from macaron.errors import BadRequest, Forbidden, MacaronError
-from macaron.server.respond import send_error
+_AUTHORITY = rb"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
+_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
+_ORIGIN = re.compile(rb"https?://" + _AUTHORITY, re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
@@ -19,47 +21,26 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class LoopbackGuard:
-    """Refuses a foreign `Host` (DNS rebinding) and a foreign `Origin` (cross-site requests).
+def check_origin(method: str, headers: Mapping[bytes, bytes], *, loopback: bool) -> None:
+    """Refuse, on loopback, a foreign `Host` (DNS rebinding) and a foreign `Origin` (cross-site requests).
 
     A POST must say `application/json`, which a page of another origin cannot send without asking first.
+
+    Raises:
+        Forbidden: the request comes from somewhere else.
+        BadRequest: a POST of another content type.
     """
-
-    def __init__(self, app: ASGIApp, *, loopback: bool) -> None:
-        self._app = app
-        self._loopback = loopback
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            try:
-                self._check(scope)
-            except MacaronError as error:
-                await send_error(send, error)
-                return
-        await self._app(scope, receive, send)
-
-    def _check(self, scope: Scope) -> None:
-        host, origin, content = b"", b"", b""
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"content-type":
-                content = value
-        if self._loopback:
-            if not is_loopback(_hostname(host)):
-                raise Forbidden("The Host header does not name this machine.", code="foreign_host")
-            if origin and not is_loopback(urlsplit(origin.decode("latin-1")).hostname or ""):
-                raise Forbidden("Requests from web pages of other origins are refused.", code="foreign_origin")
-        if scope["method"] == "POST" and content.partition(b";")[0].strip().lower() != b"application/json":
-            raise BadRequest(
-                "Send `Content-Type: application/json`.", param="content-type", code="invalid_content_type"
-            )
+    if loopback:
+        if not _HOST.fullmatch(headers.get(b"host", b"")):
+            raise Forbidden("The Host header does not name this machine.", code="foreign_host")
+        origin = headers.get(b"origin")
+        if origin is not None and not _ORIGIN.fullmatch(origin):
+            raise Forbidden("Requests from web pages of other origins are refused.", code="foreign_origin")
+    if method == "POST" and not _is_json(headers.get(b"content-type", b"")):
+        raise BadRequest("Send `Content-Type: application/json`.", param="content-type", code="invalid_content_type")
 
 
-def _hostname(host: bytes) -> str:
-    try:
-        return urlsplit("//" + host.decode("latin-1")).hostname or ""
-    except ValueError:
-        return ""
+def _is_json(content_type: bytes) -> bool:
+    return content_type == b"application/json" or (
+        content_type.partition(b";")[0].strip().lower() == b"application/json"
+    )

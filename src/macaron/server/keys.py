@@ -110,7 +110,11 @@ def _read_line(line: str, where: str) -> tuple[bytes, Caller]:
     checked = _checked_key(key, where)
     chosen = frozenset(scope.strip() for scope in scopes.split(",")) if scopes else frozenset({"chat"})
     if unknown := chosen - SCOPES:
-        raise ConfigError(f"{where}: {sorted(unknown)} are no scopes; known are {', '.join(sorted(SCOPES))}.")
+        # What is no scope may be the rest of a key that holds a colon, so it is not shown.
+        known = ", ".join(sorted(SCOPES))
+        raise ConfigError(
+            f"{where}: {len(unknown)} of the scopes after the second colon are unknown; known are {known}."
+        )
     return checked, Caller(name, chosen)
 
 

@@ -18,11 +18,16 @@ class JsonLines(logging.Formatter):
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _unicode(record.getMessage()),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _unicode(self.formatException(record.exc_info))
         return msgspec.json.encode(line).decode()
+
+
+def _unicode(text: str) -> str:
+    """Names of files and variables may hold lone surrogates, which JSON cannot."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def configure_logging(level: str) -> None:

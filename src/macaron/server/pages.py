@@ -14,13 +14,16 @@ from macaron.errors import NotFound
 from macaron.server.chat import session_id
 from macaron.server.keys import Caller
 from macaron.server.receive import header_map
+from macaron.server.respond import JSON, request_id
 from macaron.server.service import Service
 
 SESSION_STEPS = 200
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+def _json(request: Request, value: Any, status: int = 200) -> Response:
+    response = Response(msgspec.json.encode(value), status)
+    response.raw_headers += [JSON, *request_id(request.scope)]
+    return response
 
 
 def _service(request: Request) -> Service:
@@ -34,7 +37,7 @@ def _caller(request: Request) -> Caller:
 
 async def health(request: Request) -> Response:
     """Liveness: the process answers."""
-    return _json({"status": "ok"})
+    return _json(request, {"status": "ok"})
 
 
 async def ready(request: Request) -> Response:
@@ -54,7 +57,7 @@ async def ready(request: Request) -> Response:
             for item in service.registry.specialists
         ],
     }
-    return _json(body, 200 if readiness.ready else 503)
+    return _json(request, body, 200 if readiness.ready else 503)
 
 
 async def metrics(request: Request) -> Response:
@@ -70,7 +73,7 @@ async def models(request: Request) -> Response:
     """The model that is served."""
     _caller(request)
     service = _service(request)
-    return _json({"object": "list", "data": [_model(service)]})
+    return _json(request, {"object": "list", "data": [_model(service)]})
 
 
 async def model(request: Request) -> Response:
@@ -80,7 +83,7 @@ async def model(request: Request) -> Response:
     if not service.serves(name):
         message = f"The model `{name[:80]}` is not served here; ask for `{service.served}`."
         raise NotFound(message, param="model", code="model_not_found")
-    return _json(_model(service))
+    return _json(request, _model(service))
 
 
 async def session(request: Request) -> Response:
@@ -91,7 +94,7 @@ async def session(request: Request) -> Response:
     scope = f"{caller.tenant}\x1f{user}" if user else caller.tenant
     for candidate in (name, session_id(f"{caller.tenant}\x1f{user}", name)):
         if steps := await service.store.session(scope, candidate, SESSION_STEPS):
-            return _json({"session": candidate, "steps": [_step(step) for step in steps]})
+            return _json(request, {"session": candidate, "steps": [_step(step) for step in steps]})
     raise NotFound(f"There is no session `{name[:80]}`.", param="session", code="session_not_found")
 
 

@@ -1,69 +1,128 @@
-"""The HTTP/1.1 protocol of the server: uvicorn's, with bounds on how slowly and how much a client may send first."""
+"""The HTTP/1.1 protocol of the server: uvicorn's, with bounds on how slowly and how much a client may send or read."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MAX_HEADER_BYTES = 65_536
+MAX_OVERHEAD = 65_536
 DEFAULT_HEADER_TIMEOUT = 10.0
+WRITE_TIMEOUT = 60.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections whose request line and headers do not arrive whole, in time and within size.
+    """Closes connections whose request line and headers do not arrive whole, in time and within size, that go on
+    sending a body that was answered already, or that do not read their response.
 
-    uvicorn bounds neither: a client that sends one byte a minute, or headers without end, would hold it for ever.
+    uvicorn bounds none of it: a client that sends one byte a minute, or headers without end, would hold it for ever.
     """
 
     header_timeout = DEFAULT_HEADER_TIMEOUT
+    write_timeout = WRITE_TIMEOUT
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
-        self._header_bytes = 0
-        self._header_timer: asyncio.TimerHandle | None = self.loop.call_later(self.header_timeout, self._late)
+        self._reading: Literal["", "headers", "body"] = ""
+        self._overhead = 0
+        self._stalled: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.header_timeout, self._late)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        if self._header_timer is None and self._between_requests():
-            self._header_timer = self.loop.call_later(self.header_timeout, self._late)
-        if self._header_timer is not None:
-            self._header_bytes += len(data)
+        self._overhead += len(data)
         super().data_received(data)
-        if self._header_timer is not None and self._header_bytes > MAX_HEADER_BYTES:
+        if self._overhead > MAX_OVERHEAD:
             self._refuse(b"431 Request Header Fields Too Large")
+        elif not self._reading and self._timer is None and self.timeout_keep_alive_task is None and self._answered:
+            # What came was the rest of an answered body, or empty lines: uvicorn has stopped waiting for a request.
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def on_message_begin(self) -> None:
+        """See `httptools`."""
+        self._reading = "headers"
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.header_timeout, self._late)
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
+        self._reading = "body"
         self._stop_timer()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """See `httptools`. Framing may be as long as what it frames: clients may write small chunks."""
+        self._overhead = max(0, self._overhead - 2 * len(body))
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """See `httptools`."""
+        self._reading = ""
+        self._overhead = 0
+        self._stop_timer()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """See `HttpToolsProtocol`. The rest of an answered body is read and forgotten, for a while, since a client that
+        finds its connection reset may never see the answer.
+        """
+        super().on_response_complete()
+        if self._reading == "body" and self._answered and not self.transport.is_closing():
+            if self.expect_100_continue:
+                self.transport.close()
+            else:
+                self._timer = self.loop.call_later(self.header_timeout, self._late)
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.write_timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        self._stop_stalled()
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._stop_timer()
+        self._stop_stalled()
         super().connection_lost(exc)
 
-    def _between_requests(self) -> bool:
-        cycle: Any = self.cycle
-        return cycle is None or cycle.response_complete
+    @property
+    def _answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def _stop_timer(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-        self._header_bytes = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_stalled(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _late(self) -> None:
-        self._header_timer = None
-        self._refuse(b"408 Request Timeout")
+        self._timer = None
+        if self._answered:
+            self._refuse(b"408 Request Timeout")
+        else:
+            # A pipelined request may be late only once the one before it is answered.
+            self._timer = self.loop.call_later(self.header_timeout, self._late)
 
     def _refuse(self, status: bytes) -> None:
         self._stop_timer()
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._answered and self._reading != "body":
             self.transport.write(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
-            self.transport.close()
+        self.transport.close()
 
 
 def protocol_class(header_timeout: float) -> type[BoundedProtocol]:

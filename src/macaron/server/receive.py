@@ -8,12 +8,17 @@ from types import TracebackType
 
 from starlette.types import Receive, Scope
 
-from macaron.errors import BadRequest, TimedOut, TooLarge
+from macaron.errors import TimedOut, TooLarge
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before its request was complete; nobody is there to be told."""
 
 
 def header_map(scope: Scope) -> dict[bytes, bytes]:
-    """The request's headers, names in lower case; of a repeated one, the last."""
-    return dict(scope["headers"])
+    """The request's headers, names in lower case; of a repeated one, the last. `Front` has gathered them."""
+    headers: dict[bytes, bytes] = scope["state"]["headers"]
+    return headers
 
 
 async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int, timeout: float) -> bytes:
@@ -22,7 +27,7 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int
     Raises:
         TooLarge: before more than `limit` bytes are kept.
         TimedOut: the client took longer than `timeout` seconds.
-        BadRequest: the client left.
+        ClientLeft: it did.
     """
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared) > limit:
@@ -34,7 +39,7 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise BadRequest("The client left before its request was complete.", code="client_disconnected")
+                    raise ClientLeft
                 part: bytes = message.get("body", b"")
                 size += len(part)
                 if size > limit:

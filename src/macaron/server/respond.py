@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from starlette.types import Send
+from starlette.types import Scope, Send
 
 from macaron.errors import MacaronError
 from macaron.wire.errors import openai_error_body
+
+log = logging.getLogger("macaron.server")
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -31,12 +34,26 @@ async def send_json(send: Send, value: Any, status: int = 200, headers: Headers 
 
 async def send_error(send: Send, error: MacaronError, headers: Headers = ()) -> None:
     """An error in OpenAI's shape, with its status."""
-    extra: list[tuple[bytes, bytes]] = [JSON, *headers]
+    await send_body(send, error.status, openai_error_body(error), (*error_headers(error), *headers))
+
+
+def error_headers(error: MacaronError) -> Headers:
+    """The headers that belong to an error's response."""
+    headers = [JSON]
     if error.retry_after is not None:
-        extra.append((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after))))
-    if error.status in (408, 413):
-        # The rest of the body is not going to be read.
-        extra.append((b"connection", b"close"))
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after))))
     if error.status == 401:
-        extra.append((b"www-authenticate", b"Bearer"))
-    await send_body(send, error.status, openai_error_body(error), extra)
+        headers.append((b"www-authenticate", b"Bearer"))
+    return headers
+
+
+def request_id(scope: Scope) -> Headers:
+    """The header that names a request to its client."""
+    return ((b"x-request-id", scope["state"]["request_id"]),)
+
+
+def fault(scope: Scope, error: Exception) -> MacaronError:
+    """Log a mistake of the service's own; returns what its client is told."""
+    name = scope["state"]["request_id"].decode()
+    log.error("request %s failed: %r", name, error, exc_info=error)
+    return MacaronError(f"The service failed at request {name}; its log says more.", code="internal")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 from macaron.engine.base import Engine, Health
 from macaron.errors import MacaronError, StoreError
 from macaron.hcp import Loaded
+from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.notes import Notes
@@ -23,6 +26,8 @@ from macaron.server.metrics import Metrics
 from macaron.store.base import Store
 
 HEALTH_SECONDS = 1.0
+HOUSEKEEPING_SECONDS = 1.0
+EXPIRE_EVERY = 600
 
 
 class Readiness(NamedTuple):
@@ -50,6 +55,7 @@ class Service:
         self.metrics = Metrics()
         self.admission = Admission(contract.service)
         self.background = Background()
+        self.ids = Ids()
         self.started = int(time.time())
         self.turns = self._turns()
         self._checked = float("-inf")
@@ -73,9 +79,21 @@ class Service:
                 self._checked = time.monotonic()
         return self._readiness
 
+    async def keep_house(self) -> None:
+        """What is due from time to time, until it is cancelled."""
+        for second in itertools.count(1):
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            self.metrics.load(self.admission.active, self.admission.queued)
+            await asyncio.to_thread(self.metrics.tally.save)
+            if second % EXPIRE_EVERY == 0:
+                with suppress(StoreError):
+                    await self.store.expire()
+
     async def close(self, timeout: float) -> None:
         """Finish what runs in the background, then release engine and store."""
         await self.background.drain(timeout)
+        self.metrics.load(0, 0)
+        await asyncio.to_thread(self.metrics.tally.save)
         await self.engine.close()
         await self.store.close()
 
@@ -116,6 +134,7 @@ class Service:
             background=self.background,
             activity=activity,
             observer=self.metrics,
+            ids=self.ids,
         )
 
 

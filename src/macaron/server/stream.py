@@ -43,6 +43,9 @@ class EventStream:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._pinging is not None:
+            self._pinging.cancel()
+            self._pinging = None
 
     async def _begin(self) -> None:
         self.begun = True
@@ -57,7 +60,7 @@ class EventStream:
 
     def _ping(self) -> None:
         silent = self._loop.time() - self._written
-        if silent >= PING_SECONDS:
+        if silent >= PING_SECONDS and (self._pinging is None or self._pinging.done()):
             self._pinging = self._loop.create_task(self.write(PING))
             silent = 0.0
-        self._timer = self._loop.call_later(PING_SECONDS - silent, self._ping)
+        self._timer = self._loop.call_later(max(1.0, PING_SECONDS - silent), self._ping)

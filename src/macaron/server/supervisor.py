@@ -29,7 +29,7 @@ from macaron.hcp import Loaded
 from macaron.registry.cards import Registry
 from macaron.server.control import serve_control
 from macaron.server.engines import Embedded
-from macaron.server.metrics import MULTIPROCESS_DIR
+from macaron.server.metrics import FOLDER_VARIABLE
 from macaron.server.worker import BACKLOG, WorkerConfig
 from macaron.store import acquire, database_path, migrate
 
@@ -280,12 +280,12 @@ def control_path(runtime: Path, port: int) -> Path:
 @contextlib.contextmanager
 def _metrics_folder(workers: int) -> Any:
     """The environment of the workers; several of them share their numbers through files."""
-    environment = {name: value for name, value in os.environ.items() if name != MULTIPROCESS_DIR}
+    environment = {name: value for name, value in os.environ.items() if name != FOLDER_VARIABLE}
     if workers == 1:
         yield environment
         return
     folder = tempfile.mkdtemp(prefix="macaron-metrics-")
     try:
-        yield {**environment, MULTIPROCESS_DIR: folder}
+        yield {**environment, FOLDER_VARIABLE: folder}
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,6 +7,7 @@ standard output says `ready` once requests are accepted, or why they will not be
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import sys
@@ -77,6 +78,9 @@ def main() -> None:
     except MacaronError as error:
         _report(f"failed {error.message}")
         sys.exit(1)
+    # What has been made so far stays; requests leave few cycles, so looking for them often is waste.
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, parts))
 
@@ -141,6 +145,7 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=int(limits.drain_timeout) + 1,
             backlog=BACKLOG,

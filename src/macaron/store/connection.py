@@ -100,7 +100,7 @@ class Writer:
                 return self._apart(jobs, error)
             transaction.finish()
             self._cursor.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:
             self._undo()
             return [Outcome(job.future, error=store_error(self._path, error)) for job in jobs]
         self._committed(transaction)

@@ -5,7 +5,7 @@ Every public field is honoured, passed to the engine, or refused by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -13,11 +13,17 @@ from msgspec import Struct
 from macaron.conversation import Item, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from macaron.errors import BadRequest
 from macaron.wire.chat_options import client_metadata, end_user, engine_options, refuse_rest, usage_wanted
-from macaron.wire.fields import array, boolean, decode_object, integer, kind_of, mapping, one_of, refuse, string
+from macaron.wire.fields import array, boolean, decode_object, integer, kind_of, mapping, one_of, refuse, short, string
 
 MAX_CHOICES = 16
 MEDIA_KINDS = ("image_url", "input_audio", "file", "video_url", "audio_url", "image")
 T = TypeVar("T")
+
+CALL_FIELDS = ("id", "type", "function", "custom", "index")
+"""`index` is left over in calls that a client put together from a stream."""
+
+TEXT_FIELDS = ("type", "text", "refusal", "cache_control", "prompt_cache_breakpoint")
+"""The last two say where a prompt may be cached, which no answer depends on."""
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -72,7 +78,7 @@ def chat_request(body: bytes) -> ChatRequest:
         include_usage=usage_wanted(fields, stream),
         n=_take(fields, "n", lambda value, path: integer(value, path, 1, MAX_CHOICES), 1),
         user=end_user(fields, metadata),
-        affinity=_take(fields, "prompt_cache_key", string, ""),
+        affinity=_take(fields, "prompt_cache_key", short, ""),
         metadata=metadata,
     )
     refuse_rest(fields)
@@ -137,6 +143,8 @@ def _assistant(message: dict[str, Any], path: str) -> list[Item]:
 
 def _call(raw: Any, path: str) -> Item:
     call = mapping(raw, path)
+    if len(call) > 3:
+        _refuse_unknown(call, path, CALL_FIELDS)
     call_id = string(call.get("id"), f"{path}.id")
     match one_of(call.get("type", "function"), f"{path}.type", ("function", "custom")):
         case "custom":
@@ -174,6 +182,8 @@ def _part(raw: Any, path: str) -> Part:
     part = mapping(raw, path)
     match kind := one_of(part.get("type"), f"{path}.type", ("text", "refusal", *MEDIA_KINDS)):
         case "text" | "refusal":
+            if len(part) > 2:
+                _refuse_unknown(part, path, TEXT_FIELDS)
             return Text(string(part.get(kind), f"{path}.{kind}"))
         case _:
             if kind not in part:
@@ -191,6 +201,12 @@ def _refuse_message_rest(message: dict[str, Any], path: str) -> None:
         if name == "annotations" or value is None:
             continue
         refuse(f"{path}.{name}", value, "this field is not known in a message of this role", "unknown_parameter")
+
+
+def _refuse_unknown(fields: dict[str, Any], path: str, known: Sequence[str]) -> None:
+    for field, value in fields.items():
+        if field not in known and value is not None:
+            refuse(f"{path}.{field}", value, "this field is not known here", "unknown_parameter")
 
 
 def _leading_system(items: list[Item]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from macaron.errors import BadRequest
-from macaron.wire.fields import array, boolean, integer, mapping, number, one_of, refuse, string
+from macaron.wire.fields import array, boolean, integer, mapping, number, one_of, refuse, short, string
 
 MAX_TOOLS = 512
 
@@ -150,7 +150,8 @@ def usage_wanted(fields: dict[str, Any], stream: bool) -> bool:
         refuse("stream_options", value, "it needs `stream: true`")
     options = dict(mapping(value, "stream_options"))
     include = boolean(options.pop("include_usage", False), "stream_options.include_usage")
-    boolean(options.pop("include_obfuscation", False), "stream_options.include_obfuscation")
+    if boolean(options.pop("include_obfuscation", False), "stream_options.include_obfuscation"):
+        refuse("stream_options.include_obfuscation", True, "chunks are not padded here", "unsupported_value")
     for name, rest in options.items():
         refuse(f"stream_options.{name}", rest, "only `include_usage` is known here", "unknown_parameter")
     return include
@@ -158,15 +159,18 @@ def usage_wanted(fields: dict[str, Any], stream: bool) -> bool:
 
 def client_metadata(fields: dict[str, Any]) -> dict[str, str]:
     """Take `metadata`: up to 16 strings of the client's."""
-    value = mapping(fields.pop("metadata", None) or {}, "metadata")
-    if len(value) > 16:
+    value = fields.pop("metadata", None)
+    if value is None:
+        return {}
+    if len(mapping(value, "metadata")) > 16:
         raise BadRequest("`metadata` may hold at most 16 pairs.", param="metadata", code="invalid_value")
-    return {key: string(item, f"metadata.{key}")[:512] for key, item in value.items()}
+    return {key: short(item, f"metadata.{key}") for key, item in value.items()}
 
 
 def end_user(fields: dict[str, Any], metadata: dict[str, str]) -> str:
     """Take the fields that name the end user; empty where none does."""
-    names = [string(fields.pop(name, None) or "", name) for name in ("safety_identifier", "user")]
+    given = [(name, fields.pop(name, None)) for name in ("safety_identifier", "user")]
+    names = [short(value, name) for name, value in given if value is not None]
     return next((name for name in (*names, metadata.get("user_id", "")) if name), "")
 
 
@@ -181,7 +185,9 @@ _REFUSED = {
     "audio": "spoken answers are not made here",
     "function_call": "use `tool_choice`",
     "functions": "use `tools`",
+    "moderation": "no moderation service is configured",
     "prediction": "predicted outputs are not supported",
+    "prompt_cache_options": "how long prompts stay cached is the engine's choice; `prompt_cache_key` is a hint",
     "web_search_options": "no hosted web search is configured; offer a tool instead",
 }
 
@@ -189,7 +195,7 @@ _REFUSED = {
 def refuse_rest(fields: dict[str, Any]) -> None:
     """Refuse by name whatever is left, unless its value asks for nothing beyond what happens anyway."""
     for name, value in fields.items():
-        if value is None or value in _INERT.get(name, ()):
+        if value is None or any(value == inert and type(value) is type(inert) for inert in _INERT.get(name, ())):
             continue
         if name in _INERT:
             allowed = " or ".join(str(item) for item in _INERT[name])

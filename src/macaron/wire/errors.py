@@ -8,10 +8,14 @@ import msgspec
 
 from macaron.errors import MacaronError
 
+MAX_MESSAGE = 4000
+MAX_PARAM = 200
+
 
 def openai_error(error: MacaronError) -> dict[str, Any]:
-    """The body of an error response, and of an error event in a stream."""
-    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}
+    """The body of an error response, and of an error event in a stream. It is bounded: names in it may be a client's."""
+    param = error.param and error.param[:MAX_PARAM]
+    return {"error": {"message": error.message[:MAX_MESSAGE], "type": error.kind, "param": param, "code": error.code}}
 
 
 def openai_error_body(error: MacaronError) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 from macaron.errors import BadRequest
 
 SHOWN = 80
+MAX_SHORT = 512
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
@@ -62,6 +63,13 @@ def string(value: Any, path: str) -> str:
     if not isinstance(value, str):
         raise BadRequest(f"`{path}` must be a string, not {kind_of(value)}.", param=path, code="invalid_type")
     return value
+
+
+def short(value: Any, path: str) -> str:
+    """A string that is kept as a name, else an error. A long one is refused, since names that are cut may be equal."""
+    if len(string(value, path)) > MAX_SHORT:
+        raise BadRequest(f"`{path}` is longer than {MAX_SHORT} characters.", param=path, code="string_too_long")
+    return string(value, path)
 
 
 def array(value: Any, path: str) -> list[Any]:

@@ -34,7 +34,7 @@ class Keeper:
     def opened(self, connection: Connection) -> None:
         """Nothing to keep."""
 
-    def lost(self, connection: Connection, error: Exception | None) -> None:
+    def lost(self, connection: Connection) -> None:
         """Nothing was kept."""
 
     def watch(self, deadline: float) -> None:
@@ -69,6 +69,14 @@ def test_a_cut_at_any_byte_changes_nothing(place: int) -> None:
     exchange, reusable = asyncio.run(received(cut(RESPONSE, [place]), whole=True))
     assert (exchange.status, exchange.take(), reusable) == (200, BODY, True)
     assert exchange.headers == {"x-a": "1", "transfer-encoding": "chunked"}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_thousands_of_tiny_chunks_are_one_body(whole: bool) -> None:
+    body = bytes(number % 251 for number in range(5_000))
+    response = CHUNKED + b"".join(chunk(bytes([byte])) for byte in body) + chunk(b"")
+    exchange, reusable = asyncio.run(received(cut(response, range(0, len(response), 777)), whole))
+    assert (exchange.take() == body, reusable) == (True, True)
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from macaron.conversation import CallDelta, Delta, Finish, HopKind, Usage
@@ -58,7 +58,11 @@ def hop(
 
 
 async def events_of(engine: Engine, request: HopRequest) -> list[EngineEvent]:
-    return [event async for batch in engine.answer(request) for event in batch]
+    return await rest_of(engine.answer(request))
+
+
+async def rest_of(answer: AsyncIterator[Sequence[EngineEvent]]) -> list[EngineEvent]:
+    return [event async for batch in answer for event in batch]
 
 
 async def text_of_answer(engine: Engine, request: HopRequest) -> str:
@@ -105,7 +109,11 @@ async def first_token(
 ) -> Distribution:
     """The ten likeliest first tokens of an answer and their probabilities."""
     request = hop(messages, adapter, **{**options, "max_tokens": 1, "logprobs": True, "top_logprobs": 10})
-    for event in await events_of(engine, request):
+    return distribution_in(await events_of(engine, request))
+
+
+def distribution_in(events: Sequence[EngineEvent]) -> Distribution:
+    for event in events:
         if isinstance(event, Delta) and event.logprobs:
             top = event.logprobs["content"][0]["top_logprobs"]
             return {token["id"]: math.exp(token["logprob"]) for token in top}

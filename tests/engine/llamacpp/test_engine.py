@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from tests.engine.llamacpp.hops import (
     first_token,
     hop,
     queued_in,
+    rest_of,
     text_in,
     text_of_answer,
     total_variation,
@@ -121,6 +123,22 @@ async def test_healthy_engine_names_its_adapters(engine: LlamaCppEngine) -> None
     assert health.adapters == ("one", "two", "three")
 
 
+@pytest.mark.parametrize("other", [{"slots_per_adapter": 2}, {"slot_context": 4096}, {"adapters": ("one", "two")}])
+async def test_engine_launched_another_way_is_unhealthy(config: EngineConfig, other: dict[str, Any]) -> None:
+    engine = LlamaCppEngine(replace(config, **other), native_link())
+    assert not (await engine.health()).ok
+    await engine.start()
+    health = await engine.health()
+    assert not health.ok
+    assert "launched with" in health.detail
+    await engine.close()
+
+
+async def test_engine_that_is_not_started_says_so(config: EngineConfig) -> None:
+    with pytest.raises(EngineError, match="call start first"):
+        await events_of(LlamaCppEngine(config, native_link()), hop("Hi"))
+
+
 async def test_engine_that_is_not_there_is_unhealthy(config: EngineConfig) -> None:
     engine = LlamaCppEngine(replace(config, origin="http://127.0.0.1:9"), native_link())
     await engine.start()
@@ -205,6 +223,25 @@ async def test_leaving_an_answer_frees_the_engine_at_once(engine: LlamaCppEngine
     began = time.monotonic()
     await events_of(engine, hop("Say hello.", "one", max_tokens=1))
     assert time.monotonic() - began < 2.0
+
+
+async def test_leaving_while_the_prompt_is_read_frees_the_engine(engine: LlamaCppEngine) -> None:
+    reader = asyncio.create_task(events_of(engine, hop("A word. " * 600, "two", max_tokens=200)))
+    await until(lambda: engine.gate.running == 1)
+    await asyncio.sleep(0.2)
+    reader.cancel()
+    await asyncio.wait([reader])
+    began = time.monotonic()
+    await events_of(engine, hop("Say hello.", "one", max_tokens=1))
+    # The engine stops between two batches of a prompt.
+    assert time.monotonic() - began < 10.0
+
+
+async def test_slow_reader_does_not_hold_the_engine(engine: LlamaCppEngine) -> None:
+    answer = engine.answer(hop("Count to ten.", max_tokens=20))
+    begun = list(await anext(answer))
+    await until(lambda: engine.gate.running == 0, 30)
+    assert finish_in([*begun, *await rest_of(answer)])
 
 
 async def test_cancelled_reader_leaves_no_hop_behind(engine: LlamaCppEngine) -> None:

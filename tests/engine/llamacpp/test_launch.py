@@ -61,6 +61,11 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def shown_to_everybody(child: EngineChild) -> bytes:
+    process = Path(f"/proc/{child.pid}")
+    return (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+
+
 async def status(child: EngineChild, api_key: str) -> int:
     link = native_link()(child.origin, headers={"authorization": f"Bearer {api_key}"})
     try:
@@ -79,9 +84,7 @@ async def test_engine_serves_only_with_its_key(launch_params: LaunchParams) -> N
 
 async def test_key_is_in_neither_arguments_nor_environment(launch_params: LaunchParams) -> None:
     async with started(launch_params) as child:
-        process = Path(f"/proc/{child.pid}")
-        shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-        assert child.api_key.encode() not in shown
+        assert child.api_key.encode() not in shown_to_everybody(child)
 
 
 async def test_environment_of_the_service_is_not_passed_on(
@@ -89,7 +92,7 @@ async def test_environment_of_the_service_is_not_passed_on(
 ) -> None:
     monkeypatch.setenv("A_SECRET_OF_THE_SERVICE", "x")
     async with started(launch_params) as child:
-        assert b"A_SECRET_OF_THE_SERVICE" not in Path(f"/proc/{child.pid}/environ").read_bytes()
+        assert b"A_SECRET_OF_THE_SERVICE" not in shown_to_everybody(child)
 
 
 async def test_stop_ends_the_process(launch_params: LaunchParams) -> None:
@@ -101,11 +104,12 @@ async def test_stop_ends_the_process(launch_params: LaunchParams) -> None:
     assert not is_running(pid)
 
 
-async def test_interrupt_does_not_end_it(launch_params: LaunchParams) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+async def test_signals_for_the_whole_service_do_not_end_it(launch_params: LaunchParams, sent: signal.Signals) -> None:
     async with started(launch_params) as child:
         await child.wait_ready(READY_SECONDS)
         assert child.pid is not None
-        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, sent)
         assert await status(child, child.api_key) == 200
 
 
@@ -136,7 +140,7 @@ async def test_engine_that_keeps_dying_is_restarted_ever_more_slowly(launch_para
 
 async def test_missing_weights_are_named(launch_params: LaunchParams) -> None:
     async with started(replace(launch_params, weights="/nowhere.gguf")) as child:
-        with pytest.raises(Unavailable, match="/nowhere.gguf"):
+        with pytest.raises(Unavailable, match=r"/nowhere\.gguf"):
             await child.wait_ready(READY_SECONDS)
 
 
@@ -151,6 +155,12 @@ async def test_engine_that_is_still_loading_is_not_ready(launch_params: LaunchPa
     async with started(launch_params) as child:
         with pytest.raises(Unavailable, match="not ready"):
             await child.wait_ready(0.001)
+
+
+def test_child_starts_without_the_rest_of_the_service() -> None:
+    program = "import sys, macaron.engine.llamacpp.child; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"asyncio", "aiohttp", "xllamacpp", "macaron.engine.base", "macaron.conversation"} & set(loaded)
 
 
 async def test_child_refuses_parameters_it_does_not_know() -> None:

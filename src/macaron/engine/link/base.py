@@ -76,9 +76,13 @@ class Link(Protocol):
         ...
 
     def stream(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[StreamReply]:
-        """Send a request; leaving the context before the body's end closes the connection."""
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[StreamReply]:  # fmt: skip
+        """Send a request; leaving the context before the body's end closes the connection.
+
+        `timeout` bounds it to its last byte, in seconds.
+        """
         ...
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ class Keeper(Protocol):
         """The transport is there."""
         ...
 
-    def lost(self, connection: Connection, error: Exception | None) -> None:
+    def lost(self, connection: Connection) -> None:
         """The transport is gone."""
         ...
 
@@ -155,10 +155,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there (over TLS: the handshake is done)."""
         self._transport = cast("asyncio.Transport", transport)
-        self._parser = httptools.HttpResponseParser(self)
-        self._keeper.opened(self)
         if self._doomed:
             self._transport.abort()
+            return
+        self._parser = httptools.HttpResponseParser(self)
+        self._keeper.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the response, or bytes nobody asked for, after which the connection cannot be trusted."""
@@ -194,7 +195,7 @@ class Connection(asyncio.Protocol):
         self._closed(exc)
         self._transport = None
         self._parser = None
-        self._keeper.lost(self, exc)
+        self._keeper.lost(self)
 
     # What the parser reports
 
@@ -240,8 +241,7 @@ class Connection(asyncio.Protocol):
             self._clean = False
             return
         self._silent = 0
-        exchange.parts.append(data)
-        exchange.size += len(data)
+        exchange.add(data)
         if exchange.call.whole and exchange.size > self._limits.body:
             raise too_large(self._limits.body)
 

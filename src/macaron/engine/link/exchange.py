@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from macaron.engine.link.connection import Connection
 
 
+_MANY_PARTS = 1_024
+"""Parts kept apart: an object for each of millions of one-byte chunks would take many times the body's size."""
+
+
 class Budget(NamedTuple):
     """The total time of a request: how long, and the loop time at which it is spent."""
 
@@ -47,8 +51,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_connection", "_limit", "_paused", "_waiter", "begun", "call", "complete", "failure", "headers", "parts",
-        "ready", "size", "stale", "status",
+        "_connection", "_joined", "_limit", "_paused", "_waiter", "begun", "call", "complete", "failure", "headers",
+        "parts", "ready", "size", "stale", "status",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, call: Call, waiter: asyncio.Future[None], limit: int) -> None:
@@ -63,6 +67,7 @@ class Exchange:
         self.stale = False
         self.failure: EngineError | None = None
         self._connection = connection
+        self._joined = bytearray()
         self._limit = limit
         self._paused = False
         self._waiter: asyncio.Future[None] | None = waiter
@@ -87,9 +92,21 @@ class Exchange:
             self._paused = True
             self._connection.pause()
 
+    def add(self, data: bytes) -> None:
+        """A part of the body has come."""
+        parts = self.parts
+        if len(parts) >= _MANY_PARTS:
+            self._joined += b"".join(parts)
+            parts.clear()
+        parts.append(data)
+        self.size += len(data)
+
     def take(self) -> bytes:
         """Everything that has arrived and was not taken yet."""
         parts = self.parts
+        if self._joined:
+            parts.insert(0, bytes(self._joined))
+            self._joined.clear()
         self.parts = []
         self.size = 0
         if self._paused:

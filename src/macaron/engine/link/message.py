@@ -57,6 +57,10 @@ def checked_headers(headers: Mapping[str, str], error: type[MacaronError] = Engi
     return checked
 
 
+REMEMBERED = 64
+"""Request lines and header sets that are remembered: an engine uses a handful."""
+
+
 def constant_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     """The headers of every request. Compression is declined: it would delay pieces and invites decompression bombs.
 
@@ -67,12 +71,14 @@ def constant_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class RequestWriter:
-    """Renders requests to one origin; what is the same in all of them is rendered once."""
+    """Renders requests to one origin; what is the same in many of them is checked and rendered once."""
 
     def __init__(self, origin: Origin, headers: Mapping[str, str] | None) -> None:
         self._constant = constant_headers(headers)
         self._start = f" HTTP/1.1\r\nhost: {origin.authority}\r\n".encode("ascii")
         self._tail = self._start + _lines(self._constant)
+        self._tails: dict[tuple[tuple[str, str], ...], bytes] = {}
+        self._lines: dict[tuple[str, str], bytes] = {}
 
     def render(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None) -> bytes:
         """The whole request, head and body. Headers given here replace constant ones of the same name.
@@ -80,20 +86,30 @@ class RequestWriter:
         Raises:
             EngineError: the request line or a header cannot be sent.
         """
-        check_target(method, path)
-        tail = self._tail if not headers else self._merged(headers)
-        line = f"{method} {path}".encode("ascii")
+        line = self._lines.get((method, path)) or self._line(method, path)
+        tail = self._tail if not headers else self._tails.get(tuple(headers.items())) or self._merged(headers)
         if body is not None:
             return b"".join((line, tail, b"content-length: %d\r\n\r\n" % len(body), body))
         if method in ("GET", "HEAD", "OPTIONS", "DELETE"):
             return b"".join((line, tail, b"\r\n"))
         return b"".join((line, tail, b"content-length: 0\r\n\r\n"))
 
+    def _line(self, method: str, path: str) -> bytes:
+        check_target(method, path)
+        line = f"{method} {path}".encode("ascii")
+        if len(self._lines) < REMEMBERED:
+            self._lines[method, path] = line
+        return line
+
     def _merged(self, headers: Mapping[str, str]) -> bytes:
         own = checked_headers(headers)
         if self._constant.keys().isdisjoint(own):
-            return self._tail + _lines(own)
-        return self._start + _lines({**self._constant, **own})
+            tail = self._tail + _lines(own)
+        else:
+            tail = self._start + _lines({**self._constant, **own})
+        if len(self._tails) < REMEMBERED:
+            self._tails[tuple(headers.items())] = tail
+        return tail
 
 
 def _lines(headers: Mapping[str, str]) -> bytes:

@@ -47,11 +47,11 @@ class NativeLink:
         return reply
 
     def stream(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[StreamReply]:
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[StreamReply]:  # fmt: skip
         """See `Link.stream`."""
-        wire = self._writer.render(method, path, body, headers)
-        return _Stream(self, Call(wire, False, method == "HEAD", Budget.of(None, 0.0)))
+        return _Stream(self, self._writer.render(method, path, body, headers), method == "HEAD", timeout)
 
     async def close(self) -> None:
         """See `Link.close`. Requests under way fail with an EngineError; so does every later one."""
@@ -95,17 +95,20 @@ async def _converse(pool: Pool, connection: Connection, call: Call) -> Exchange:
 class _Stream:
     """The context of one streamed response; a class, because a generator would cost more than the rest of it."""
 
-    __slots__ = ("_call", "_connection", "_link", "_pool")
+    __slots__ = ("_bodiless", "_connection", "_link", "_pool", "_timeout", "_wire")
 
-    def __init__(self, link: NativeLink, call: Call) -> None:
+    def __init__(self, link: NativeLink, wire: bytes, bodiless: bool, timeout: float | None) -> None:
         self._link = link
-        self._call = call
+        self._wire = wire
+        self._bodiless = bodiless
+        self._timeout = timeout
         self._pool: Pool | None = None
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> StreamReply:
-        self._pool = self._link._ready()
-        self._connection, exchange = await self._link._exchange(self._pool, self._call)
+        pool = self._pool = self._link._ready()
+        call = Call(self._wire, False, self._bodiless, Budget.of(self._timeout, pool.now()))
+        self._connection, exchange = await self._link._exchange(pool, call)
         return exchange
 
     async def __aexit__(

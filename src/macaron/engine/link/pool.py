@@ -105,7 +105,7 @@ class Pool:
         """A transport is there."""
         self._live.add(connection)
 
-    def lost(self, connection: Connection, error: Exception | None) -> None:
+    def lost(self, connection: Connection) -> None:
         """A transport is gone; if it was idle its slot is free."""
         self._live.discard(connection)
         if connection in self._idle:
@@ -191,6 +191,8 @@ class Pool:
                 raise _closed()
         except BaseException as error:
             connection.abort()
+            # uvloop does not report the loss of a connection whose making was cancelled.
+            self._live.discard(connection)
             self._free_slot()
             if isinstance(error, OSError | UnicodeError):
                 raise self._unreachable(error, scope.expired(), budget) from error

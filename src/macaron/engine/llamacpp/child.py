@@ -22,8 +22,10 @@ ERRORS = 1
 
 def main() -> None:
     """Serve until standard input ends. Exits with 2 for bad parameters, 1 where the engine does not start."""
-    # Ctrl-C reaches the whole process group; the parent decides when the engine ends.
+    # Ctrl-C reaches the whole process group, and a service manager's SIGTERM every process of the service. The parent
+    # drains first and decides when the engine ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     launch = _read_params()
     threading.Thread(target=_exit_at_eof, daemon=True).start()
     server = _serve(launch)

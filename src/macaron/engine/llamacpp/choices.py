@@ -31,8 +31,8 @@ class ChoicePlan(NamedTuple):
     one_token: bool
 
     def label(self, text: str) -> str | None:
-        """The label that the answer `text` names, None where it fits none or several."""
-        said = self.begun + text.removeprefix(self.prefill)
+        """The label that `text`, what was written after the prefill, names; None where it fits none or several."""
+        said = self.begun + text
         fitting = [label for label in self.labels if label.startswith(said)]
         return said if said in fitting else fitting[0] if len(fitting) == 1 else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -33,7 +33,28 @@ class _Tokens(Struct):
     tokens: list[_Token]
 
 
-Shape = TypeVar("Shape", _Rendered, _Tokens)
+class _Generation(Struct):
+    n_ctx: int
+
+
+class _Props(Struct):
+    total_slots: int
+    default_generation_settings: _Generation
+
+
+class _Adapter(Struct):
+    id: int
+
+
+Shape = TypeVar("Shape", _Rendered, _Tokens, _Props, list[_Adapter])
+
+
+class Layout(NamedTuple):
+    """What a server was launched with: slots, tokens a slot holds, adapters."""
+
+    slots: int
+    slot_context: int
+    adapters: int
 
 
 class ServerClient:
@@ -81,8 +102,17 @@ class ServerClient:
             return error.message
         return None if reply.status == 200 else error_from_reply(reply.status, reply.body).message
 
+    async def layout(self) -> Layout:
+        """The server's own word; it waits for the engine's work, so ask once."""
+        props = await self._call("GET", "/props", None, _Props)
+        adapters = await self._call("GET", "/lora-adapters", None, list[_Adapter])
+        return Layout(props.total_slots, props.default_generation_settings.n_ctx, len(adapters))
+
     async def _post(self, path: str, body: Mapping[str, Any], shape: type[Shape]) -> Shape:
-        reply = await self._link.request("POST", path, encode_body(body), JSON_HEADERS, timeout=SHORT_TIMEOUT)
+        return await self._call("POST", path, encode_body(body), shape)
+
+    async def _call(self, method: str, path: str, body: bytes | None, shape: type[Shape]) -> Shape:
+        reply = await self._link.request(method, path, body, JSON_HEADERS, timeout=SHORT_TIMEOUT)
         if reply.status != 200:
             raise error_from_reply(reply.status, reply.body)
         try:

@@ -16,7 +16,7 @@ from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, 
 from macaron.engine.link.base import Limits as LinkLimits
 from macaron.engine.link.base import LinkFactory
 from macaron.engine.llamacpp.choices import ROUTE_TOKENS, ChoicePlan, plan_choice
-from macaron.engine.llamacpp.client import ServerClient
+from macaron.engine.llamacpp.client import Layout, ServerClient
 from macaron.engine.llamacpp.config import EngineConfig
 from macaron.engine.llamacpp.gate import Gate, Lane, Limits, Schedule
 from macaron.engine.llamacpp.prompt import pieces
@@ -25,13 +25,15 @@ from macaron.engine.llamacpp.relay import Put, relayed
 from macaron.engine.llamacpp.request import Prepared, adapter_fields, choice_count, prefilled, prepare, with_seed
 from macaron.engine.llamacpp.slots import SlotTable, chain_of
 from macaron.engine.special import SpecialTokens
-from macaron.errors import EngineError, EngineTimeout
+from macaron.errors import EngineError, EngineTimeout, MacaronError
 
 PLANS_KEPT = 64
 EXTRA_OPTIONS = frozenset({"top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"})
 # The engine closes an idle connection after five seconds, and each open one holds one of its threads.
 KEEP_ALIVE_SECONDS = 3.0
 SPARE_CONNECTIONS = 4
+# The time limit of a hop is what ends it; the engine says nothing while it reads a long prompt.
+SILENCE_SECONDS = 3600.0
 
 
 class LlamaCppEngine:
@@ -48,6 +50,7 @@ class LlamaCppEngine:
         self._special = SpecialTokens(config.special_tokens)
         self._slots = SlotTable(config.specialists, config.entry, config.slots_per_adapter)
         self._gate = Gate(Schedule(self._slots.capacity, Limits(config.batch_requests, config.batch_tokens)))
+        self._layout_proved = False
         self._choice_plans: dict[tuple[tuple[str, ...], str], ChoicePlan] = {}
 
     @property
@@ -75,7 +78,12 @@ class LlamaCppEngine:
 
     async def start(self) -> None:
         """Open the link; the child need not be up yet."""
-        limits = LinkLimits(connections=self._config.slots + SPARE_CONNECTIONS, keep_alive=KEEP_ALIVE_SECONDS)
+        limits = LinkLimits(
+            connections=self._config.slots + SPARE_CONNECTIONS,
+            first_byte=SILENCE_SECONDS,
+            idle=SILENCE_SECONDS,
+            keep_alive=KEEP_ALIVE_SECONDS,
+        )
         headers = {"authorization": f"Bearer {self._config.api_key}"}
         self._opened = ServerClient(self._links(self._config.origin, headers=headers, limits=limits))
 
@@ -97,7 +105,7 @@ class LlamaCppEngine:
                 async for events in batches:
                     text += "".join(event.text for event in events if isinstance(event, Delta))
                     usage = next((event for event in events if isinstance(event, Usage)), usage)
-        return Choice(plan.label(text), plan.prefill + text.removeprefix(plan.prefill), usage, queued)
+        return Choice(plan.label(text), plan.prefill + text, usage, queued)
 
     def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """Events of an answer or summary hop, after `Queued`; see `Engine.answer`.
@@ -109,7 +117,7 @@ class LlamaCppEngine:
 
     async def health(self) -> Health:
         """Whether the child serves."""
-        fault = "the engine's link is not open" if self._opened is None else await self._opened.fault()
+        fault = "the engine's link is not open" if self._opened is None else await self._fault(self._opened)
         return Health(fault is None, fault or "", self._config.adapters if fault is None else ())
 
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int:
@@ -117,6 +125,19 @@ class LlamaCppEngine:
         prepared = prepare(HopRequest("answer", None, messages, options), self._special)
         prompt = await self._client.render(prepared.messages, prepared.fields["chat_template_kwargs"])
         return len(await self._client.tokenize(prompt))
+
+    async def _fault(self, client: ServerClient) -> str | None:
+        fault = await client.fault()
+        if fault is not None or self._layout_proved:
+            return fault
+        # A slot or adapter that the engine does not have is answered with 200 and another slot, or none.
+        expected = Layout(self._config.slots, self._config.slot_context, len(self._ids))
+        try:
+            found = await client.layout()
+        except MacaronError as error:
+            return error.message
+        self._layout_proved = found == expected
+        return None if self._layout_proved else f"the engine was launched with {found}, but {expected} is needed"
 
     async def _answer(self, hop: HopRequest, put: Put) -> None:
         lane = self._lane(hop)

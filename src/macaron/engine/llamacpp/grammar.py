@@ -17,6 +17,7 @@ MAX_RULES = 1024
 MAX_BYTES = 131_072
 MAX_DEPTH = 24
 MAX_ITEMS = 64
+MAX_CALLS = 16
 CALL_OPEN = "<tool_call>"
 CALL_CLOSE = "</tool_call>"
 
@@ -56,11 +57,11 @@ def json_grammar(schema: Mapping[str, Any] | bool | None) -> str:
 
 
 def calls_grammar(tools: Sequence[Mapping[str, Any]], *, single: bool, instead: Mapping[str, Any] | None = None) -> str:
-    """One call, or several, of these functions, each with `name` and perhaps `parameters`; or a JSON value `instead`,
-    which is a `response_format` as the client wrote it.
+    """One call, or up to `MAX_CALLS`, of these functions, each with `name` and perhaps `parameters`; or a JSON value
+    `instead`, which is a `response_format` as the client wrote it.
     """
 
-    several = "" if single else r' ( "\n" call )*'
+    several = "" if single else f' ( "\\n" call ){{0,{MAX_CALLS - 1}}}'
 
     def root(rules: _Rules) -> str:
         call = " | ".join(_call(tool["name"], rules.arguments(tool.get("parameters"))) for tool in tools)

@@ -51,6 +51,7 @@ class EngineChild:
         self._stderr = b""
         self._reading: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._changing = asyncio.Lock()
         self.restarts = 0
 
     @property
@@ -81,22 +82,9 @@ class EngineChild:
 
     async def start(self) -> None:
         """Start the process. Returns before it serves."""
-        self._stderr = b""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "macaron.engine.llamacpp.child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-        )
-        self._process = process
-        self._reading = asyncio.create_task(self._read_stderr(process))
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.write(msgspec.json.encode(self._params) + b"\n")
-            await process.stdin.drain()
+        async with self._changing:
+            if not self._stopping.is_set():
+                await self._spawn()
 
     async def wait_ready(self, timeout: float) -> None:
         """Wait until the engine serves.
@@ -131,19 +119,32 @@ class EngineChild:
             await self.start()
 
     async def stop(self) -> None:
-        """End the engine and release the port; running requests are cut."""
+        """End the engine for good and release the port; running requests are cut."""
         self._stopping.set()
-        process = self._process
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
-            try:
-                await asyncio.wait_for(process.wait(), STOP_SECONDS)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-        if self._reading is not None:
-            await self._reading
-        self._reserved.close()
+        async with self._changing:
+            if self._process is not None:
+                await _end(self._process)
+            if self._reading is not None:
+                await self._reading
+            self._reserved.close()
+
+    async def _spawn(self) -> None:
+        self._stderr = b""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "macaron.engine.llamacpp.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        )
+        self._process = process
+        self._reading = asyncio.create_task(self._read_stderr(process))
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.write(msgspec.json.encode(self._params) + b"\n")
+            await process.stdin.drain()
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
@@ -163,6 +164,16 @@ class EngineChild:
             return "the engine was not started"
         await self._reading
         return f"the engine ended with status {self._process.returncode} while loading:\n{self.last_words}"
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 def _reserve_port() -> socket.socket:

@@ -7,7 +7,6 @@ bounded by the tokens a slot can hold.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from macaron.engine.base import EngineEvent
@@ -47,5 +46,7 @@ async def relayed(produce: Callable[[Put], Awaitable[None]]) -> AsyncGenerator[S
         await task
     finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await task
+        await asyncio.wait([task])
+        if not task.cancelled():
+            # Whoever left the iteration does not want its exception, and asyncio would complain that nobody did.
+            task.exception()

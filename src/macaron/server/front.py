@@ -1,0 +1,52 @@
+"""What every request passes first. Pure ASGI.
+
+One pass over the headers names the request, checks where it comes from, and leads the paths that matter for throughput
+straight to their endpoint; everything else goes to the application behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from macaron.errors import MacaronError
+from macaron.ids import Ids
+from macaron.server.guard import check_origin
+from macaron.server.respond import request_id, send_error
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+
+
+class Front:
+    """Wraps the application.
+
+    Args:
+        direct: endpoints for POST by path.
+        loopback: only this machine may call, and no web page of another origin.
+    """
+
+    def __init__(self, app: ASGIApp, direct: Mapping[str, ASGIApp], ids: Ids, *, loopback: bool) -> None:
+        self._app = app
+        self._direct = direct
+        self._ids = ids
+        self._loopback = loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = headers.get(b"x-request-id")
+        harmless = given is not None and _REQUEST_ID.fullmatch(given)
+        state = scope.setdefault("state", {})
+        state["headers"] = headers
+        state["request_id"] = given if harmless else self._ids.new().encode()
+        try:
+            check_origin(scope["method"], headers, loopback=self._loopback)
+        except MacaronError as error:
+            await send_error(send, error, request_id(scope))
+            return
+        endpoint = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
+        await (endpoint or self._app)(scope, receive, send)
