@@ -135,7 +135,7 @@ async def serve(
     durability: Literal["normal", "full"] = "normal",
 ) -> AsyncGenerator[Running, None]:
     """Serve a profile until the block ends."""
-    loaded = document if isinstance(document, Loaded) else load(document)
+    loaded = document if isinstance(document, Loaded) else await asyncio.to_thread(load, document)
     registry = registry_from(loaded)
     if store.startswith("sqlite:///"):
         await asyncio.to_thread(migrate, Path(store.removeprefix("sqlite://")))

@@ -91,7 +91,8 @@ def _report(line: str) -> None:
 
 def _end_with_supervisor() -> None:
     """Block until the supervisor is gone. It cannot be asked to drain any more, so the process just ends."""
-    while sys.stdin.buffer.read(1):
+    # Read below the buffered file: its lock must be free when the interpreter ends in another thread.
+    while os.read(sys.stdin.fileno(), 1024):
         pass
     os._exit(0)
 

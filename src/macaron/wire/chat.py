@@ -131,10 +131,11 @@ def _assistant(message: dict[str, Any], path: str) -> list[Item]:
     parts = () if content is None else _parts(content, f"{path}.content")
     if refusal:
         parts = (*parts, Text(string(refusal, f"{path}.refusal")))
-    calls = message.pop("tool_calls", None) or []
+    calls = message.pop("tool_calls", None)
+    calls = [] if calls is None else array(calls, f"{path}.tool_calls")
     if not calls or any(not isinstance(part, Text) or part.text.strip() for part in parts):
         items.append(Message("assistant", parts or (Text(""),), extra))
-    items += [_call(raw, f"{path}.tool_calls[{index}]") for index, raw in enumerate(array(calls, f"{path}.tool_calls"))]
+    items += [_call(raw, f"{path}.tool_calls[{index}]") for index, raw in enumerate(calls)]
     for name in ("annotations", "audio", "function_call"):
         if not message.get(name):
             message.pop(name, None)

@@ -13,7 +13,7 @@ MAX_PARAM = 200
 
 
 def openai_error(error: MacaronError) -> dict[str, Any]:
-    """The body of an error response, and of an error event in a stream. It is bounded: names in it may be a client's."""
+    """The body of an error response, and of an error event in a stream, bounded: a client's names may be in it."""
     param = error.param and error.param[:MAX_PARAM]
     return {"error": {"message": error.message[:MAX_MESSAGE], "type": error.kind, "param": param, "code": error.code}}
 
