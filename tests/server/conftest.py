@@ -37,6 +37,13 @@ class Stand(Running):
         return int(self.url.rpartition(":")[2])
 
 
+async def until(condition: Callable[[], bool], within: float = 5.0) -> None:
+    """Wait for what the service does in its own time and tells nobody."""
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
 class Standing(Protocol):
     """Starts a service; `service` replaces values of `[service]`, `mol` and `more` add to the profile."""
 
