@@ -29,6 +29,7 @@ import macaron.profiles
 from benchmarks import report
 from benchmarks.candidates import Candidate, start_embedded
 from benchmarks.http_client import Exchange, Pool
+from benchmarks.process import leave_on_sigterm
 from benchmarks.report import Grid, Target, number
 from benchmarks.visible import rank
 from benchmarks.workload import chat_request
@@ -260,6 +261,7 @@ def grids_of(figures: Figures, bound: float, admissions: int) -> tuple[list[Grid
 
 def main() -> None:
     """Run, print, write the results."""
+    leave_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer samples, for a first look")
     options = parser.parse_args()

@@ -21,7 +21,7 @@ from benchmarks import report
 from benchmarks.candidates import Candidate, start_engine, start_macaron
 from benchmarks.http_client import burst
 from benchmarks.measure import wait_quiet
-from benchmarks.process import Memory
+from benchmarks.process import Memory, leave_on_sigterm
 from benchmarks.report import Grid, Target, number
 from benchmarks.workload import Workload, build_template
 
@@ -100,6 +100,7 @@ def stages_grid(stages: list[Stage]) -> Grid:
 
 def main() -> None:
     """Run, print, write the results."""
+    leave_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,6 +99,11 @@ class Process:
             except subprocess.TimeoutExpired:
                 os.killpg(self._popen.pid, signal.SIGKILL)
                 self._popen.wait()
+
+
+def leave_on_sigterm() -> None:
+    """Let SIGTERM end this program as an exception does, so that the processes it started are stopped."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def process_tree(root: int) -> list[int]:

@@ -19,6 +19,7 @@ from benchmarks.candidates import Candidate, start_engine, start_macaron
 from benchmarks.fill import fill_store
 from benchmarks.load import LoadProcess
 from benchmarks.measure import Figure, Sample, ratio, run_sample, summarise
+from benchmarks.process import leave_on_sigterm
 from benchmarks.report import Grid, Target, number
 from benchmarks.workload import Workload
 
@@ -112,6 +113,7 @@ def figure_row(case: str, name: str, figure: Figure) -> tuple[str, ...]:
 
 def main() -> None:
     """Run, print, write the results."""
+    leave_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=1_000_000)
     parser.add_argument("--open-calls", type=int, default=5_000)

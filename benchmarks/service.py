@@ -20,6 +20,7 @@ from benchmarks import report
 from benchmarks.candidates import FLOOR, LITELLM, Candidate, start_engine, start_floor, start_litellm, start_macaron
 from benchmarks.load import LoadProcess
 from benchmarks.measure import Figure, Sample, ratio, run_sample, summarise
+from benchmarks.process import leave_on_sigterm
 from benchmarks.report import Grid, Target, number
 from benchmarks.workload import Workload
 
@@ -178,6 +179,7 @@ def targets(figures: dict[tuple[str, int, str], Figure]) -> list[Target]:
 
 def main() -> None:
     """Run, print, write the results."""
+    leave_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short round: under 90 seconds, for a first look")
     parser.add_argument("--no-litellm", action="store_true", help="leave LiteLLM's proxy out")

@@ -24,7 +24,7 @@ from benchmarks.candidates import Candidate, profile_copy, start_engine, start_m
 from benchmarks.instant_engine import Stats
 from benchmarks.measure import reset_engine, wait_quiet
 from benchmarks.open_loop import OpenLoop, Traffic, Turn, run_at_once, run_in_line
-from benchmarks.process import fetch
+from benchmarks.process import fetch, leave_on_sigterm
 from benchmarks.report import Grid, Target, number
 from benchmarks.sessions import Habits, hit_rate
 
@@ -230,6 +230,7 @@ def weighted_grid(over: dict[str, float]) -> Grid:
 
 def main() -> None:
     """Run, print, write the results."""
+    leave_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer turns, for a first look")
     options = parser.parse_args()

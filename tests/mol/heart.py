@@ -15,11 +15,11 @@ from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, 
 from macaron.hcp import Loaded, load
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.turn import Chosen, Done
-from macaron.registry.cards import registry_from
+from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service
 from macaron.store import open_store
-from macaron.store.base import Limits, Store
+from macaron.store.base import Limits
 from tests.harness import write_profile
 
 Script = Callable[[HopRequest], Sequence[AnswerEvent]]
@@ -77,10 +77,10 @@ class Outcome(NamedTuple):
 class Heart:
     """Turns, to be run without a server."""
 
-    def __init__(self, loaded: Loaded, engine: InstantEngine, store: Store | None = None) -> None:
+    def __init__(self, loaded: Loaded, engine: InstantEngine, registry: Registry | None = None) -> None:
         self.engine = engine
-        self.store = store or open_store("memory:", limits=Limits(), durability="normal")
-        self.service = Service(loaded, registry_from(loaded), 1, engine, self.store, Keys(None))
+        self.store = open_store("memory:", limits=Limits(), durability="normal")
+        self.service = Service(loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None))
         self._count = 0
 
     async def turn(self, items: Sequence[Item], **fields: Any) -> Outcome:

@@ -1,4 +1,4 @@
-"""Laws of views over random trees of turns: several specialists, tool loops, abandoned ones, imported history."""
+"""Laws of views over random trees of turns: several specialists, tool loops, abandoned ones, imported history, two heads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macaron.conversation import AnswerEvent, Item, Reasoning, ToolCall
-from macaron.engine.base import HopRequest
+from macaron.conversation import AnswerEvent, Item, Message, Reasoning, Text, ToolCall
+from macaron.engine.base import ChatMessage, HopRequest
 from macaron.hcp import Loaded
 from tests.mol.heart import Heart, InstantEngine, answering, result, said, user
 
@@ -34,6 +34,7 @@ class Move(NamedTuple):
     kind: Kind
     ask: Ask
     imported: bool
+    system: str = ""
 
 
 MOVES = st.lists(
@@ -44,6 +45,7 @@ MOVES = st.lists(
         st.sampled_from(["text", "long", "calls", "reasoned"]),
         st.sampled_from(["results", "some", "both", "user"]),
         st.booleans(),
+        st.sampled_from(["", "", "another head"]),
     ),
     min_size=2,
     max_size=14,
@@ -60,7 +62,7 @@ class History:
         said: marks in the user's words, and in what was imported.
         private: marks in calls, results and reasoning, by the label that may see them.
         answered: marks in visible answers.
-        views: what each specialist was shown last on this branch.
+        shown: the messages each specialist was given last on this branch, by label and system message.
     """
 
     items: tuple[Item, ...] = ()
@@ -69,7 +71,7 @@ class History:
     said: frozenset[str] = frozenset()
     private: dict[str, frozenset[str]] = field(default_factory=dict)
     answered: frozenset[str] = frozenset()
-    views: dict[str, bytes] = field(default_factory=dict)
+    shown: dict[tuple[str, str], list[ChatMessage]] = field(default_factory=dict)
 
     @property
     def marks(self) -> frozenset[str]:
@@ -103,11 +105,12 @@ class Walk:
         label = move.label if asks else history.label
         reply, private, answered = self.answer(move.kind)
         self.reply = reply
-        outcome = await self.heart.turn(history.items)
+        system = (Message("system", (Text(move.system),)),) if move.system else ()
+        outcome = await self.heart.turn(history.items, system=system)
         assert outcome.label == label
         assert (outcome.reason == "sticky") is not asks
         shown = [*self.engine.last("answer").messages]
-        self.check(history, label, shown)
+        self.check(history, label, move.system, shown)
         calls = tuple(item.call_id for item in outcome.items if isinstance(item, ToolCall))
         self.histories.append(
             replace(
@@ -118,7 +121,7 @@ class Walk:
                 label=label,
                 private={**history.private, label: history.private.get(label, frozenset()) | private},
                 answered=history.answered | answered,
-                views={**history.views, label: encode(shown)},
+                shown={**history.shown, (label, move.system): shown},
             )
         )
 
@@ -163,10 +166,10 @@ class Walk:
             return answering(text, reasoning=thought), frozenset((thought,)), frozenset((text,))
         return answering(text + " and more" * (400 if kind == "long" else 0)), frozenset(), frozenset((text,))
 
-    def check(self, history: History, label: str, shown: Sequence[dict[str, object]]) -> None:
+    def check(self, history: History, label: str, system: str, shown: Sequence[ChatMessage]) -> None:
         data = encode(shown)
         seen = frozenset(MARK.findall(data.decode()))
-        assert data.startswith(history.views.get(label, b"[")), "the view before is a prefix"
+        assert data.startswith(encode(history.shown.get((label, system), []))), "the view before is a prefix"
         assert seen <= history.marks, "nothing of another branch"
         assert history.said <= seen, "the user's words are kept"
         for other, marks in history.private.items():
@@ -180,7 +183,7 @@ def list_of(value: object) -> list[dict[str, object]]:
     return value if isinstance(value, list) else []
 
 
-def encode(messages: Sequence[dict[str, object]]) -> bytes:
+def encode(messages: Sequence[ChatMessage]) -> bytes:
     """Canonical JSON without the bracket that closes it."""
     return msgspec.json.encode(messages, order="deterministic")[:-1]
 

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from macaron.conversation import Step
+from macaron.conversation import Step, ToolCall
 from macaron.errors import StoreError
+from macaron.hcp import Loaded
+from macaron.registry.cards import registry_from
 from tests.doubles.engine_double import Call, EngineDouble, Reply, Seen, by_words
 from tests.harness import serve, write_profile
+from tests.mol.heart import Heart, InstantEngine, answering
+from tests.mol.heart import result as result_item
+from tests.mol.heart import user as user_item
 from tests.mol.talk import (
     LONG,
     TOOLS,
@@ -136,21 +142,31 @@ async def test_some_of_the_results_continue_the_turn_and_are_passed_on_as_they_a
     assert [message["tool_call_id"] for message in shown(double.requests[-1]) if message["role"] == "tool"] == ["two"]
 
 
-async def test_labels_that_share_an_adapter_keep_their_own_tool_turns(tmp_path: Path) -> None:
+async def test_labels_that_share_an_adapter_keep_their_own_tool_turns(loaded: Loaded) -> None:
     """Two specialists on one revision differ by their prompts: the label decides, not the first with the revision."""
+    registry = registry_from(loaded)
+    shared = tuple(replace(item, revision="sha256:one") for item in registry.specialists)
+    call = ToolCall("c", "look", "{}")
+    engine = InstantEngine(lambda _: "L3", lambda _: answering(calls=[call]))
+    heart = Heart(loaded, engine, replace(registry, specialists=shared))
+    items = [user_item("q"), *(await heart.turn([user_item("q")])).items]
+    outcome = await heart.turn([*items, result_item("c", "found")])
+    assert (outcome.label, outcome.reason) == ("L3", "sticky")
 
-    def script(seen: Seen) -> Reply | str:
-        return "L3" if seen.is_route else tool_user(seen)
 
-    async with EngineDouble(script) as double:
-        document = write_profile(tmp_path, double.origin)
-        document.write_text(document.read_text().replace('engine_name = "L3"', 'engine_name = "L1"'))
-        async with serve(document) as running:
-            first = await running.client.chat(ASKED, tools=TOOLS)
-            history = [*ASKED, said(first), result("call_double", "rain")]
-            reply = await running.client.chat(history, tools=TOOLS, headers=TRACE)
-    assert (reply.adapter, reply.headers["x-macaron-hops"]) == ("L3", "answer")
-    assert double.requests[-1].body["messages"][0]["content"] == "You are specialist L3."
+async def test_a_tool_turn_of_a_specialist_that_is_gone_is_routed_as_a_turn_of_its_own(loaded: Loaded) -> None:
+    engine = InstantEngine(lambda _: "L3", lambda _: answering(calls=[ToolCall("c", "look", "{}")]))
+    heart = Heart(loaded, engine)
+    first = await heart.turn([user_item("q")])
+    registry = registry_from(loaded)
+    left = tuple(item for item in registry.specialists if item.label != "L3")
+    later = Heart(loaded, engine, replace(registry, specialists=left))
+    await later.store.put_steps(await heart.store.session("local", first.session))
+    engine.label = lambda _: "L1"
+    outcome = await later.turn([user_item("q"), *first.items, result_item("c", "found")], id="second")
+    one, two = await later.store.session("local", outcome.session)
+    assert (outcome.label, outcome.reason) == ("L1", "routed")
+    assert two.turn != one.turn
 
 
 # --- retries -----------------------------------------------------------------------------------------------------
@@ -242,7 +258,8 @@ async def test_whatever_becomes_of_the_route_the_default_specialist_answers(
             else:
                 reply = await running.client.chat([user("hi")], headers=TRACE)
                 assert (reply.status, reply.text, reply.adapter) == (200, "fine", "L2")
-    assert routes(double) == 2
+    # The link itself sends a request again that met a connection closed without a word.
+    assert routes(double) in ((2, 3) if route.fault == "die" else (2,))
 
 
 async def test_a_request_of_a_megabyte_is_routed_by_its_head_and_tail(tmp_path: Path) -> None:

@@ -45,14 +45,14 @@ def who(keys: Keys, key: str) -> Caller:
 
 def test_a_line_names_a_tenant_and_its_scopes(key_file: WriteKeys) -> None:
     keys = read_keys(key_file(FILE))
-    assert who(keys, ALICE) == ("alice", {"chat"})
-    assert who(keys, BOB) == ("bob", {"chat", "trace", "pin"})
-    assert who(keys, ADMIN) == ("ops", {"admin"})
+    assert who(keys, ALICE) == Caller("alice", frozenset({"chat"}))
+    assert who(keys, BOB) == Caller("bob", frozenset({"chat", "trace", "pin"}))
+    assert who(keys, ADMIN) == Caller("ops", frozenset({"admin"}))
     assert not keys.open
 
 
 def test_a_file_with_nothing_but_a_key_is_its_owners(key_file: WriteKeys) -> None:
-    assert who(read_keys(key_file(f"{ALICE}\n")), ALICE) == ("owner", SCOPES)
+    assert who(read_keys(key_file(f"{ALICE}\n")), ALICE) == Caller("owner", SCOPES)
 
 
 def test_two_keys_of_one_name_are_one_tenant(key_file: WriteKeys) -> None:
@@ -166,7 +166,7 @@ def test_a_key_may_come_in_either_header(key_file: WriteKeys) -> None:
 
 def test_open_mode_is_the_local_tenant_and_never_an_administrator() -> None:
     for headers in ({}, {b"authorization": b"Bearer anything"}, {b"authorization": b"\xff"}):
-        assert Keys(None).authenticate(headers) == ("local", {"chat", "trace", "pin"})
+        assert Keys(None).authenticate(headers) == Caller("local", frozenset({"chat", "trace", "pin"}))
 
 
 # --- over HTTP

@@ -39,7 +39,7 @@ def build_cli() -> typer.Typer:
 def main() -> None:
     """Run a command; an error of ours is one message on standard error and status 1."""
     try:
-        build_cli()()
+        build_cli()(prog_name="macaron")
     except MacaronError as error:
         sys.stderr.write(f"macaron: {error.message}\n")
         sys.exit(1)

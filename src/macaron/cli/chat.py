@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import Annotated
 
 import aiohttp
 import msgspec
 import typer
 from rich.console import Console
 
-from macaron.cli.connect import DEFAULT_URL, Url, client, read_json
+from macaron.cli.connect import ANSWER_SECONDS, DEFAULT_URL, Url, client, expect, read_json
 from macaron.errors import MacaronError
 
 EXAMPLES = """Examples:
@@ -22,7 +24,7 @@ EXAMPLES = """Examples:
 
 Before each answer stands the specialist that gave it. Leave with Ctrl-D, stop an answer with Ctrl-C."""
 
-Message = dict[str, Any]
+PROMPT = "you> "
 
 
 def chat(
@@ -32,56 +34,91 @@ def chat(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Talk to the model; answers stream, each with the name of its specialist."""
-    history: list[Message] = [{"role": "system", "content": system}] if system else []
-    asyncio.run(_chat(url, message, history, pin))
-
-
-async def _chat(url: str, message: str, history: list[Message], pin: str) -> None:
-    console = Console()
-    async with client(url) as session:
-        async with session.get("/v1/models") as response:
-            model = (await read_json(response))["data"][0]["id"]
-        while True:
-            asked = message or await asyncio.to_thread(_read, console)
+    console = Console(markup=False, highlight=False)
+    with asyncio.Runner() as runner:
+        talk = _Talk(url, runner.run(_model(url)), console, system, pin)
+        if message:
+            runner.run(talk.ask(message))
+            return
+        while (asked := _read(console)) is not None:
             if not asked:
-                return
-            history.append({"role": "user", "content": asked})
+                continue
             try:
-                answer = await _answer(session, console, model, history, pin)
+                runner.run(talk.ask(asked))
+            except KeyboardInterrupt:
+                console.print("\n(stopped)", style="dim")
             except MacaronError as error:
                 console.print(error.message, style="red")
-                history.pop()
-                if message:
-                    raise
-                continue
-            history.append({"role": "assistant", "content": answer})
-            if message:
-                return
 
 
-def _read(console: Console) -> str:
+def _read(console: Console) -> str | None:
+    """A line from the person, None where there are no more."""
+    # Importing it gives input() a line editor and a history.
+    with suppress(ImportError):
+        import readline  # noqa: F401
     try:
-        return console.input("[bold]you[/bold] ").strip() or " "
-    except EOFError:
+        return input(PROMPT if sys.stdin.isatty() else "").strip()
+    except (EOFError, KeyboardInterrupt):
         console.print()
-        return ""
+        return None
 
 
-async def _answer(
-    session: aiohttp.ClientSession, console: Console, model: str, history: list[Message], pin: str
-) -> str:
-    body = {"model": model, "messages": history, "stream": True}
-    headers = {"x-macaron-trace": "1"} | ({"x-macaron-adapter": pin} if pin else {})
-    pieces: list[str] = []
-    async with session.post("/v1/chat/completions", json=body, headers=headers) as response:
-        if response.status != 200:
-            await read_json(response)
-        console.print(f"[bold cyan]{response.headers.get('x-macaron-adapter', '?')}[/bold cyan]", end=" ")
-        async for text in _texts(response):
-            pieces.append(text)
-            console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
-    console.print()
-    return "".join(pieces)
+async def _model(url: str) -> str:
+    async with client(url, timeout=ANSWER_SECONDS) as session, session.get("/v1/models") as response:
+        models = expect(response, await read_json(response), "data")["data"]
+        name: str = expect(response, models[0] if models else None, "id")["id"]
+        return name
+
+
+class _Talk:
+    """A conversation: what was said so far, and where the next question goes."""
+
+    def __init__(self, url: str, model: str, console: Console, system: str, pin: str) -> None:
+        self._url = url
+        self._model = model
+        self._console = console
+        self._history: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
+        self._headers = {"x-macaron-trace": "1"} | ({"x-macaron-adapter": pin} if pin else {})
+
+    async def ask(self, asked: str) -> None:
+        """Ask, and print the answer as it comes. What was printed of it is part of the conversation.
+
+        Raises:
+            MacaronError: the service cannot answer; the question is forgotten.
+        """
+        pieces: list[str] = []
+        self._history.append({"role": "user", "content": asked})
+        try:
+            try:
+                await self._answer(pieces)
+            except MacaronError as error:
+                if error.code != "missing_scope" or "x-macaron-trace" not in self._headers:
+                    raise
+                # A key that may only chat is not told which specialist answers.
+                del self._headers["x-macaron-trace"]
+                await self._answer(pieces)
+        finally:
+            if pieces:
+                self._history.append({"role": "assistant", "content": "".join(pieces)})
+            else:
+                self._history.pop()
+
+    async def _answer(self, pieces: list[str]) -> None:
+        body = {"model": self._model, "messages": self._history, "stream": True}
+        async with (
+            client(self._url) as session,
+            session.post("/v1/chat/completions", json=body, headers=self._headers) as response,
+        ):
+            if response.status != 200:
+                await read_json(response)
+            if label := response.headers.get("x-macaron-adapter"):
+                self._console.print(label, style="bold cyan", end=" ")
+            try:
+                async for text in _texts(response):
+                    pieces.append(text)
+                    self._console.print(printable(text), end="", soft_wrap=True)
+            finally:
+                self._console.print()
 
 
 async def _texts(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:
@@ -94,3 +131,8 @@ async def _texts(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:
         for choice in chunk["choices"]:
             if text := choice["delta"].get("content"):
                 yield text
+
+
+def printable(text: str) -> str:
+    """Text without control characters: a model's answer must not steer the terminal."""
+    return "".join(char for char in text if char in "\n\t" or " " <= char < "\x7f" or char > "\x9f")

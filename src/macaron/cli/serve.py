@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from macaron.cli.paths import data_folder, default_key_file, runtime_folder
@@ -21,19 +22,19 @@ from macaron.profiles import find_profile
 from macaron.registry.cards import registry_from
 from macaron.server.guard import is_loopback
 from macaron.server.keys import create_key_file, read_keys
+from macaron.server.logs import configure_logging
 from macaron.server.supervisor import ServeOptions, Supervisor
-from macaron.server.worker import with_address
 
 OPEN_MODE = "MOL_ALLOW_UNAUTHENTICATED"
 KEY_FILE = "MOL_API_KEY_FILE"
 
 EXAMPLES = """Examples:
 
-  macaron serve                                     the small model demi, on this machine alone
+  macaron serve                                  the small model demi
 
-  macaron serve --profile tall --engine http://127.0.0.1:8000   in front of a running vLLM
+  macaron serve --profile tall --workers 2       in front of a running vLLM
 
-  macaron serve --profile ./mine --port 9000        a profile of your own
+  macaron serve --profile ./mine --port 9000     a profile of your own
 
 Environment: MOL_API_KEY_FILE names a file with lines `name:key[:scope,…]`; without it a key is made at the first
 start. MOL_ALLOW_UNAUTHENTICATED=1 serves without keys, on loopback only."""
@@ -52,9 +53,10 @@ def serve(
 
     Stop it with Ctrl-C: running requests are finished first.
     """
-    loaded = with_address(load(find_profile(profile), env=os.environ), engine)
+    loaded = load(find_profile(profile), env=os.environ)
     options = _options(loaded, host, port, workers, engine, store, log_level, os.environ)
-    supervisor = Supervisor(options, on_ready=lambda bound: _greet(options, bound))
+    configure_logging(log_level)
+    supervisor = Supervisor(options, on_ready=lambda bound: _greet(options, bound), on_stop=lambda: _part(options))
     asyncio.run(supervisor.run())
 
 
@@ -70,6 +72,7 @@ def _options(
 ) -> ServeOptions:
     url = _store_url(loaded, store)
     _check(loaded, engine, workers, url)
+    loaded = _with_address(loaded, engine)
     if log_level not in ("debug", "info", "warning", "error"):
         raise ConfigError(f"--log-level {log_level!r} is not one of debug, info, warning, error.")
     loopback = is_loopback(host)
@@ -82,7 +85,6 @@ def _options(
         runtime=runtime_folder(),
         loopback=loopback,
         workers=workers,
-        address=engine,
         key_file=_key_file(environment, loopback),
         weights=_weights(loaded),
         log_level=log_level,
@@ -117,9 +119,22 @@ def _key_file(environment: Mapping[str, str], loopback: bool) -> Path | None:
     named = environment.get(KEY_FILE)
     path = Path(named).expanduser().absolute() if named else default_key_file()
     if not named and not path.exists():
-        create_key_file(path)
+        try:
+            create_key_file(path)
+        except OSError as error:
+            raise ConfigError(
+                f"The key file {path} cannot be made: {error.strerror}; name another one in {KEY_FILE}."
+            ) from None
     read_keys(path)
     return path
+
+
+def _with_address(loaded: Loaded, address: str) -> Loaded:
+    """The contract with another engine address, where one is given."""
+    if not address:
+        return loaded
+    engine = replace(loaded.contract.engine, address=address)
+    return replace(loaded, contract=replace(loaded.contract, engine=engine))
 
 
 def _weights(loaded: Loaded) -> Path | None:
@@ -155,7 +170,13 @@ def _greet(options: ServeOptions, port: int) -> None:
     typer.echo("\n".join(lines))
 
 
+def _part(options: ServeOptions) -> None:
+    seconds = options.loaded.contract.service.drain_timeout
+    typer.echo(f"Stopping. Running requests are finished, for up to {seconds:g} s; once more ends them now.")
+
+
 def _key_in_shell(path: Path) -> str:
     """Reads the key where it stands, so that it is neither printed nor kept in the shell's history."""
     quoted = shlex.quote(str(path))
-    return f"$(cut -d: -f2 {quoted} | head -n 1)" if ":" in path.read_text() else f"$(cat {quoted})"
+    first = f"$(grep -m 1 '^[^#]*:' {quoted} | cut -d: -f2)"
+    return first if ":" in path.read_text(encoding="utf-8") else f"$(cat {quoted})"

@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from macaron.cli.connect import DEFAULT_URL, Url, client, read_json
+from macaron.cli.connect import ANSWER_SECONDS, DEFAULT_URL, Url, client, expect, read_json
 
 EXAMPLES = """Examples:
 
   macaron trace sess_0123456789abcdef
 
-  macaron trace my-session        by the name its client gave it in x-session-id
+  macaron trace my-session     a name that the client gave in x-session-id
 
 A session's id is in the response header x-macaron-session of requests with x-macaron-trace: 1."""
 
@@ -50,14 +50,13 @@ def trace(
                 str(usage["completion"]),
                 hop["outcome"] if hop["outcome"] != "ok" else step["status"] if hop["kind"] == "answer" else "ok",
             )
-    console = Console()
-    console.print(f"session {found['session']}", style="bold", highlight=False)
+    console = Console(markup=False, highlight=False)
+    console.print(f"session {found['session']}", style="bold")
     console.print(table)
 
 
 async def _session(url: str, name: str, user: str) -> dict[str, Any]:
     path = f"/v1/macaron/sessions/{quote(name, safe='')}"
     params = {"user": user} if user else {}
-    async with client(url) as http, http.get(path, params=params) as response:
-        value: dict[str, Any] = await read_json(response)
-        return value
+    async with client(url, timeout=ANSWER_SECONDS) as http, http.get(path, params=params) as response:
+        return expect(response, await read_json(response), "session", "steps")

@@ -12,9 +12,10 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from macaron.conversation import Item, Media, Message, ToolResult
-from macaron.errors import BadRequest, MacaronError, NotFound
+from macaron.errors import BadRequest, MacaronError, NotFound, Unavailable
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.turn import Chosen, Done, TurnEvent
+from macaron.server.admission import RETRY_AFTER
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.respond import JSON, Headers, fault, request_id, send_body, send_error
@@ -43,6 +44,11 @@ class ChatEndpoint:
             status = exchange.status
         except ClientLeft:
             pass
+        except asyncio.CancelledError:
+            # Only the end of the service comes from outside; who waits is told rather than left with half an answer.
+            message = "The service stopped before the answer was complete."
+            status = Unavailable.status
+            await exchange.fail(Unavailable(message, code="stopping", retry_after=RETRY_AFTER))
         except Exception as error:
             told = error if isinstance(error, MacaronError) else _own_fault(scope, error)
             status = told.status

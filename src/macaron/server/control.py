@@ -42,12 +42,14 @@ async def ask_control(path: Path, command: str) -> dict[str, Any]:
     """Send one command.
 
     Raises:
-        OSError: nobody listens.
+        OSError: nobody listens, or no answer comes in time.
+        ValueError: what comes is no answer.
     """
     reader, writer = await asyncio.open_unix_connection(path, limit=MAX_LINE)
     try:
-        writer.write(msgspec.json.encode({"command": command}) + b"\n")
-        await writer.drain()
-        return msgspec.json.decode(await reader.readline(), type=dict[str, Any])
+        async with asyncio.timeout(READ_SECONDS):
+            writer.write(msgspec.json.encode({"command": command}) + b"\n")
+            await writer.drain()
+            return msgspec.json.decode(await reader.readline(), type=dict[str, Any])
     finally:
         writer.close()

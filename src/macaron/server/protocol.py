@@ -7,6 +7,8 @@ from typing import Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from macaron.server.coalesce import CoalescingTransport
+
 MAX_OVERHEAD = 65_536
 DEFAULT_HEADER_TIMEOUT = 10.0
 WRITE_TIMEOUT = 60.0
@@ -24,7 +26,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
-        super().connection_made(transport)
+        super().connection_made(CoalescingTransport(transport, self.loop))
         self._reading: Literal["", "headers", "body"] = ""
         self._overhead = 0
         self._stalled: asyncio.TimerHandle | None = None

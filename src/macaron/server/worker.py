@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import socket
 import sys
@@ -19,12 +20,12 @@ import msgspec
 import uvicorn
 import uvloop
 from msgspec import Struct
-from msgspec.structs import replace
 
 from macaron.engine.base import Engine
 from macaron.errors import MacaronError
-from macaron.hcp import Loaded, load
-from macaron.registry.cards import Registry, registry_from
+from macaron.hcp import Loaded
+from macaron.hcp.schema import Contract
+from macaron.registry.cards import Registry
 from macaron.server.app import build_app
 from macaron.server.engines import Embedded, create_engine
 from macaron.server.keys import Keys, read_keys
@@ -36,30 +37,40 @@ from macaron.store.base import Limits, Store
 
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
+# For the last words to requests that were ended, and for commits and summaries that nobody waits for.
+FAREWELL_SECONDS = 2
+BACKGROUND_SECONDS = 2.0
 
 
 class WorkerConfig(Struct, frozen=True):
-    """What a worker is told.
+    """What a worker is told. It reads no contract: one that was edited since the service began must not come into force
+    because a worker had to be replaced.
 
     Attributes:
-        contract: path of the HCP document.
+        contract: what is served; `digest`, `document` and `texts` as in `Loaded`.
         socket: descriptor of the listening socket, inherited.
-        address: replaces the contract's engine address; empty to keep it.
         key_file: empty for open mode.
     """
 
-    contract: str
+    contract: Contract
+    digest: str
+    document: str
+    texts: dict[str, str]
+    registry: Registry
     socket: int
     store: str
     loopback: bool
-    address: str = ""
     key_file: str = ""
     embedded: Embedded | None = None
     log_level: str = "warning"
 
 
 class _Server(uvicorn.Server):
-    """Says so when it accepts requests."""
+    """Says so when it accepts requests; at its end, tells those that took longer than it may wait."""
+
+    def __init__(self, config: uvicorn.Config, drain_timeout: float) -> None:
+        super().__init__(config)
+        self._drain_timeout = drain_timeout
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See `uvicorn.Server`."""
@@ -67,10 +78,25 @@ class _Server(uvicorn.Server):
         if self.started:
             _report("ready")
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See `uvicorn.Server`."""
+        late = asyncio.get_running_loop().call_later(self._drain_timeout, self._end_requests)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            late.cancel()
+
+    def _end_requests(self) -> None:
+        for task in self.server_state.tasks:
+            task.cancel()
+
 
 def main() -> None:
     """Run until the supervisor says to stop (SIGTERM) or is gone (end of standard input)."""
-    config = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerConfig)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return  # the supervisor is gone already
+    config = msgspec.json.decode(line, type=WorkerConfig)
     configure_logging(config.log_level)
     threading.Thread(target=_end_with_supervisor, daemon=True, name="supervisor watch").start()
     try:
@@ -106,8 +132,8 @@ class _Parts(NamedTuple):
 
 
 def _prepare(config: WorkerConfig) -> _Parts:
-    loaded = with_address(load(config.contract), config.address)
-    registry = registry_from(loaded)
+    loaded = Loaded(config.contract, config.digest, Path(config.document), config.texts)
+    registry = config.registry
     section = loaded.contract.store
     limits = Limits(section.max_bytes, section.max_sessions, section.max_age)
     return _Parts(
@@ -119,14 +145,6 @@ def _prepare(config: WorkerConfig) -> _Parts:
     )
 
 
-def with_address(loaded: Loaded, address: str) -> Loaded:
-    """The contract with another engine address, where one is given."""
-    if not address:
-        return loaded
-    engine = replace(loaded.contract.engine, address=address)
-    return replace(loaded, contract=replace(loaded.contract, engine=engine))
-
-
 async def _serve(config: WorkerConfig, parts: _Parts) -> None:
     try:
         generation = await agree_on_config(parts.store, parts.loaded.digest.encode())
@@ -136,7 +154,7 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
         return
     service = Service(parts.loaded, parts.registry, generation, parts.engine, parts.store, parts.keys)
     limits = parts.loaded.contract.service
-    app = build_app(service, loopback=config.loopback, drain_timeout=limits.drain_timeout)
+    app = build_app(service, loopback=config.loopback, drain_timeout=BACKGROUND_SECONDS)
     server = _Server(
         uvicorn.Config(
             app,
@@ -148,9 +166,10 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=int(limits.drain_timeout) + 1,
+            timeout_graceful_shutdown=math.ceil(limits.drain_timeout) + FAREWELL_SECONDS,
             backlog=BACKLOG,
-        )
+        ),
+        limits.drain_timeout,
     )
     await server.serve(sockets=[socket.socket(fileno=config.socket)])
 

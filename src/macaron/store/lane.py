@@ -35,7 +35,7 @@ class Lane(Generic[Work]):
 
     Attributes:
         batch: most operations handed to `run` at once.
-        waiting: most operations queued, after which new ones are refused.
+        waiting: most operations queued and under way, after which new ones are refused.
     """
 
     batch = 256
@@ -43,7 +43,9 @@ class Lane(Generic[Work]):
 
     def __init__(self, name: str, run: Callable[[Sequence[Job[Work]]], Iterable[Outcome]]) -> None:
         self._run = run
-        self._queue: SimpleQueue[Job[Work] | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Job[Work]] | None] = SimpleQueue()
+        self._fresh: list[Job[Work]] = []
+        self._pending = 0
         self._closed = False
         self._thread = Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -56,40 +58,51 @@ class Lane(Generic[Work]):
         """
         if self._closed:
             raise StoreError("the store is closed")
-        if self._queue.qsize() >= self.waiting:
+        if self._pending >= self.waiting:
             raise StoreError(f"{self.waiting} operations wait for the store; try again later", retry_after=1.0)
-        future = asyncio.get_running_loop().create_future()
-        self._queue.put(Job(work, future))
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if not self._fresh:
+            # Waking the thread costs more than an operation: what one turn of the loop brings is handed over at once.
+            loop.call_soon(self._hand_over)
+        self._fresh.append(Job(work, future))
+        self._pending += 1
         return future
 
     def push(self, work: Work) -> None:
-        """Queue an operation that nobody waits for; dropped where the store is being closed."""
-        self._queue.put(Job(work))
+        """Queue an operation that nobody waits for; dropped where the store is being closed. Called on the thread."""
+        self._queue.put([Job(work)])
 
     async def close(self) -> None:
         """Finish what is queued and end the thread."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
+    def _hand_over(self) -> None:
+        if self._fresh:
+            self._queue.put(self._fresh)
+            self._fresh = []
+
     def _serve(self) -> None:
-        while True:
+        last = False
+        while not last:
             jobs, last = self._take()
-            if jobs:
-                self._answer(self._attempt(jobs))
-            if last:
-                return
+            for start in range(0, len(jobs), self.batch):
+                self._answer(self._attempt(jobs[start : start + self.batch]))
 
     def _take(self) -> tuple[list[Job[Work]], bool]:
+        """Everything that is queued, and whether nothing more will come."""
         jobs: list[Job[Work]] = []
-        job = self._queue.get()
+        more = self._queue.get()
         with suppress(Empty):
-            while job is not None:
-                jobs.append(job)
-                if len(jobs) == self.batch:
+            while more is not None:
+                jobs += more
+                if len(jobs) >= self.batch:
                     return jobs, False
-                job = self._queue.get_nowait()
+                more = self._queue.get_nowait()
             return jobs, True
         return jobs, False
 
@@ -103,14 +116,14 @@ class Lane(Generic[Work]):
         waited = [outcome for outcome in outcomes if outcome.future is not None]
         if waited and waited[0].future is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                waited[0].future.get_loop().call_soon_threadsafe(_resolve, waited)
+                waited[0].future.get_loop().call_soon_threadsafe(self._resolve, waited)
 
-
-def _resolve(outcomes: Sequence[Outcome]) -> None:
-    for future, value, error in outcomes:
-        if future is None or future.done():
-            continue
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+    def _resolve(self, outcomes: Sequence[Outcome]) -> None:
+        self._pending -= len(outcomes)
+        for future, value, error in outcomes:
+            if future is None or future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)

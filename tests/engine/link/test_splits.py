@@ -37,6 +37,10 @@ class Keeper:
     def lost(self, connection: Connection) -> None:
         """Nothing was kept."""
 
+    def send(self, transport: asyncio.Transport, wire: bytes) -> None:
+        """At once."""
+        transport.write(wire)
+
     def watch(self, deadline: float) -> None:
         """No timer."""
 

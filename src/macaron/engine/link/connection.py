@@ -30,6 +30,10 @@ class Keeper(Protocol):
         """The transport is gone."""
         ...
 
+    def send(self, transport: asyncio.Transport, wire: bytes) -> None:
+        """Write a request before the loop's next turn."""
+        ...
+
     def watch(self, deadline: float) -> None:
         """Make sure that `Connection.expire` is called not long after the deadline."""
         ...
@@ -79,7 +83,7 @@ class Connection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             self._closed(None)
             return exchange, waiter
-        transport.write(call.wire)
+        self._keeper.send(transport, call.wire)
         self._set_deadline(self.loop.time() + self._limits.first_byte)
         self._keeper.watch(self.deadline)
         return exchange, waiter
