@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install dev serve test test-fast lint bench bench-visible test-vllm clean
+.PHONY: install dev serve test test-fast lint bench bench-visible bench-litellm test-vllm clean
 
 install: $(VENV)/.installed
 
@@ -34,6 +34,21 @@ test-fast: dev
 
 test: dev
 	$(BIN)/python -m pytest -m 'not vllm'
+
+bench: install
+	$(BIN)/python -m benchmarks.service
+
+bench-visible: install
+	$(BIN)/python -m benchmarks.visible
+
+# LiteLLM's proxy in an environment of its own, so that `make bench` measures it too.
+bench-litellm: install .venv-litellm/.installed
+	$(BIN)/python -m benchmarks.service
+
+.venv-litellm/.installed:
+	$(PYTHON) -m venv .venv-litellm
+	.venv-litellm/bin/python -m pip install --quiet --disable-pip-version-check 'litellm[proxy]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

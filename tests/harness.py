@@ -20,6 +20,7 @@ from macaron.server.keys import Keys
 from macaron.server.protocol import protocol_class
 from macaron.server.service import Service, agree_on_config
 from macaron.server.supervisor import bind
+from macaron.server.tracing import Tracing
 from macaron.store import migrate, open_store
 from macaron.store.base import Limits
 
@@ -133,6 +134,7 @@ async def serve(
     keys: Keys | None = None,
     loopback: bool = True,
     durability: Literal["normal", "full"] = "normal",
+    tracing: Tracing | None = None,
 ) -> AsyncGenerator[Running, None]:
     """Serve a profile until the block ends."""
     loaded = document if isinstance(document, Loaded) else await asyncio.to_thread(load, document)
@@ -145,7 +147,7 @@ async def serve(
     engine = create_engine(loaded.contract, registry)
     await engine.start()
     generation = await agree_on_config(opened, loaded.digest.encode())
-    service = Service(loaded, registry, generation, engine, opened, keys or Keys(None))
+    service = Service(loaded, registry, generation, engine, opened, keys or Keys(None), tracing)
     app = build_app(service, loopback=loopback, drain_timeout=2.0)
     listener = bind("127.0.0.1", 0)
     header_timeout = loaded.contract.service.header_timeout

@@ -14,7 +14,7 @@ from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Item, Me
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
 from macaron.hcp import Loaded, load
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.turn import Chosen, Done
+from macaron.mol.turn import Chosen, Done, TurnEvent
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service
@@ -83,12 +83,16 @@ class Heart:
         self.service = Service(loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None))
         self._count = 0
 
-    async def turn(self, items: Sequence[Item], **fields: Any) -> Outcome:
-        """Run one turn to its end."""
+    def start(self, items: Sequence[Item], **fields: Any) -> AsyncGenerator[TurnEvent, None]:
+        """A turn, to be iterated."""
         self._count += 1
         request = TurnRequest(id=fields.pop("id", f"r{self._count}"), tenant="local", items=tuple(items), **fields)
+        return self.service.turns.run(request)
+
+    async def turn(self, items: Sequence[Item], **fields: Any) -> Outcome:
+        """Run one turn to its end."""
         chosen, done = None, None
-        async with aclosing(self.service.turns.run(request)) as events:
+        async with aclosing(self.start(items, **fields)) as events:
             async for event in events:
                 match event:
                     case Chosen():

@@ -1,4 +1,4 @@
-"""Laws of views over random trees of turns: several specialists, tool loops, abandoned ones, imported history, two heads."""
+"""Laws of views over random trees of turns: several specialists and heads, tool loops, imported history."""
 
 from __future__ import annotations
 

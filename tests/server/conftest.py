@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import uvloop
 from blockbuster import blockbuster_ctx
 
 from macaron.hcp import Loaded, load
 from macaron.server.keys import Keys
 from tests.doubles.engine_double import EngineDouble, Script
 from tests.harness import Running, serve, with_service, write_profile
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Any]:
+    """The loop that workers use, since transports differ between loops."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 import pytest
-import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +17,6 @@ from tests.server.conftest import Stand, Standing
 from tests.server.raw import Answer, ask, chat_body, request, wire
 
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture
-def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """The loop that workers use: transports differ between loops."""
-    return uvloop.EventLoopPolicy()
 
 
 BIG = 10 * 1024 * 1024

@@ -8,7 +8,6 @@ import socket
 import time
 
 import pytest
-import uvloop
 
 from macaron.server.protocol import BoundedProtocol
 from tests.doubles.engine_double import Reply, by_words
@@ -16,12 +15,6 @@ from tests.server.conftest import Stand, Standing, until
 from tests.server.raw import chat_body, request, wire
 
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture
-def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """The loop that workers use: transports differ between loops."""
-    return uvloop.EventLoopPolicy()
 
 
 BRIEF = {"header_timeout": 0.3, "body_timeout": 0.3}

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import aiohttp
 import msgspec
 import typer
+from yarl import URL
 
 from macaron.cli.paths import default_key_file
 from macaron.errors import ConfigError, MacaronError, Unavailable
@@ -48,8 +49,10 @@ async def client(url: str, *, timeout: float | None = None) -> AsyncGenerator[ai
     """An HTTP session with the service; `timeout` is for a whole request, in seconds.
 
     Raises:
+        ConfigError: `url` is no address, or the key file cannot be read.
         Unavailable: nobody answers.
     """
+    _check_url(url)
     key = own_key()
     headers = {"authorization": f"Bearer {key}"} if key else {}
     limits = aiohttp.ClientTimeout(total=timeout, connect=CONNECT_SECONDS)
@@ -60,12 +63,19 @@ async def client(url: str, *, timeout: float | None = None) -> AsyncGenerator[ai
         raise Unavailable(
             f"Nothing answers at {url}; start the service with `macaron serve`, or give its address with --url."
         ) from None
-    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-        raise ConfigError(f"--url {url} is no address; give one such as {DEFAULT_URL}.") from None
     except TimeoutError:
         raise Unavailable(f"The service at {url} did not answer in time.") from None
     except (aiohttp.ClientError, ValueError) as error:
         raise Unavailable(f"The connection to {url} broke: {error or type(error).__name__}.") from None
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = URL(url)
+    except ValueError:
+        parts = URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise ConfigError(f"--url {url} is no address; give one such as {DEFAULT_URL}.")
 
 
 async def read_json(response: aiohttp.ClientResponse) -> Any:

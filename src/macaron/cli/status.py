@@ -53,7 +53,7 @@ async def _ask(url: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _processes(processes: dict[str, Any]) -> str:
     workers = ", ".join(str(pid) for pid in processes["workers"])
-    parts = [f"supervisor {processes['pid']}", f"workers {workers} (restarted {processes['worker_restarts']} times)"]
+    parts = [f"supervisor {processes['pid']}", f"workers {workers}, {processes['worker_restarts']} restarts"]
     if processes["engine"]:
-        parts.append(f"engine {processes['engine']} (restarted {processes['engine_restarts']} times)")
-    return f"processes: {', '.join(parts)}"
+        parts.append(f"engine {processes['engine']}, {processes['engine_restarts']} restarts")
+    return "; ".join(parts)

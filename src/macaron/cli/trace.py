@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from macaron.cli.connect import ANSWER_SECONDS, DEFAULT_URL, Url, client, expect, read_json
 
@@ -29,9 +29,9 @@ def trace(
 ) -> None:
     """Show the hops of each turn of a session: who, how long, how many tokens."""
     found = asyncio.run(_session(url, session, user))
-    table = Table(
-        "turn", "step", "specialist", "hop", "seconds", "waited", "prompt", "cached", "answer", "outcome", box=None
-    )
+    numbers = (Column(name, justify="right") for name in ("seconds", "waited", "prompt", "cached", "answer"))
+    # Narrow enough for a terminal of 80 columns.
+    table = Table("turn", "time", "label", "hop", *numbers, "outcome", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     turns: dict[str, int] = {}
     for step in found["steps"]:
         turn = turns.setdefault(step["turn"], len(turns) + 1)

@@ -42,7 +42,8 @@ def _join_reasoning(messages: list[ChatMessage]) -> list[ChatMessage]:
     for message in messages:
         last = joined[-1] if joined else None
         if last and message["role"] == last["role"] == "assistant" and _only_reasoning(last):
-            joined[-1] = {**message, "reasoning_content": last["reasoning_content"]}
+            thoughts = [last["reasoning_content"], message.get("reasoning_content")]
+            joined[-1] = {**message, "reasoning_content": "\n".join(filter(None, thoughts))}
         else:
             joined.append(message)
     return joined

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from macaron.engine.base import EngineEvent
+from macaron.engine.base import EngineEvent, HopRequest
 
 HELD_BATCHES = 4096
 
 
 class Held:
-    """Reads an answer ahead. Nothing of it reaches anyone unless it is iterated; `drop` cancels it in the engine."""
+    """Reads the answer of `hop` ahead. Nothing of it reaches anyone before `release`; `drop` ends it in the engine."""
 
-    def __init__(self, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+    def __init__(self, hop: HopRequest, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+        self.hop = hop
         self._batches: asyncio.Queue[Sequence[EngineEvent] | BaseException | None] = asyncio.Queue(HELD_BATCHES)
         self._task = asyncio.get_running_loop().create_task(self._read(events), name="speculative answer")
 

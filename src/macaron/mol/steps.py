@@ -37,7 +37,11 @@ class Frame(NamedTuple):
 def steps_from(
     frame: Frame, answers: Sequence[Answer], hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None = None
 ) -> list[Step]:
-    """One step a choice. `status` is for an answer that was cut off: of a cancelled one, choices that had ended are whole."""
+    """One step a choice.
+
+    Args:
+        status: of an answer that was cut off; choices that had ended before a cancel are whole all the same.
+    """
     return [_step(frame, answer, hops, usage, status) for answer in answers]
 
 

@@ -111,13 +111,9 @@ class Turns:
             self._observer.event("cold_prefix")
         decision = await self._decide(request, found)
         frame = self._frame(request, found, decision, head)
-        try:
-            hop = await self._answer_hop(request, found, decision.specialist, frame.session)
-        except BaseException:
-            if decision.held is not None:
-                await decision.held.drop()
-            raise
-        events = decision.held.release() if decision.held else self._engine.answer(hop)
+        held = decision.held
+        hop = held.hop if held else await self._answer_hop(request, found, decision.specialist, frame.session)
+        events = held.release() if held else self._engine.answer(hop)
         async with aclosing(self._answer(frame, decision, hop, events, begun)) as answer:
             async for event in answer:
                 yield event
@@ -181,7 +177,7 @@ class Turns:
     async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist) -> Held:
         session = found.parent.session if found.parent else request.id
         hop = await self._answer_hop(request, found, predicted, request.session or session)
-        return Held(self._engine.answer(hop))
+        return Held(hop, self._engine.answer(hop))
 
     # --- the answer ------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def build_app(service: Service, *, loopback: bool, drain_timeout: float = 20.0) 
     app.state.service = service
     # A redirect would be built from the client's Host header, and is no answer in the API's shape.
     app.router.redirect_slashes = False
-    return Front(app, direct, service.ids, loopback=loopback)
+    return Front(app, direct, service.ids, loopback=loopback, tracing=service.tracing)
 
 
 def _error_response(

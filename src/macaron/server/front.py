@@ -15,6 +15,7 @@ from macaron.errors import MacaronError
 from macaron.ids import Ids
 from macaron.server.guard import check_origin
 from macaron.server.respond import request_id, send_error
+from macaron.server.tracing import Tracing
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
@@ -25,13 +26,17 @@ class Front:
     Args:
         direct: endpoints for POST by path.
         loopback: only this machine may call, and no web page of another origin.
+        tracing: spans around the direct endpoints, None for none.
     """
 
-    def __init__(self, app: ASGIApp, direct: Mapping[str, ASGIApp], ids: Ids, *, loopback: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, direct: Mapping[str, ASGIApp], ids: Ids, *, loopback: bool, tracing: Tracing | None = None
+    ) -> None:
         self._app = app
         self._direct = direct
         self._ids = ids
         self._loopback = loopback
+        self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,4 +54,10 @@ class Front:
             await send_error(send, error, request_id(scope))
             return
         endpoint = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
-        await (endpoint or self._app)(scope, receive, send)
+        if endpoint is None:
+            await self._app(scope, receive, send)
+        elif self._tracing is None:
+            await endpoint(scope, receive, send)
+        else:
+            with self._tracing.request(scope["path"], headers):
+                await endpoint(scope, receive, send)

@@ -10,6 +10,7 @@ from prometheus_client.exposition import generate_latest
 from macaron.conversation import Hop
 from macaron.mol.observer import Event, Speculation
 from macaron.server.tally import Kind, Tally
+from macaron.server.tracing import Tracing
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 OUTCOMES = frozenset({"ok", "fallback", "cancelled", "empty"})
@@ -38,13 +39,16 @@ GAUGES = (
 class Metrics:
     """Implements `mol.observer.Observer` for one worker; `render` gives the numbers of all workers of a service."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracing: Tracing | None = None) -> None:
+        self._tracing = tracing
         self.tally = Tally(COUNTERS, HISTOGRAMS, GAUGES, os.environ.get(FOLDER_VARIABLE, ""))
         self._registry = CollectorRegistry()
         self._registry.register(self.tally)
 
     def hop(self, hop: Hop) -> None:
         """See `Observer.hop`."""
+        if self._tracing is not None:
+            self._tracing.hop(hop)
         tally, usage = self.tally, hop.usage
         who = f"{hop.kind}\t{hop.label}"
         tally.count("macaron_hops", f"{who}\t{hop.outcome if hop.outcome in OUTCOMES else 'failed'}")

@@ -23,6 +23,7 @@ from macaron.registry.cards import Registry
 from macaron.server.admission import Admission
 from macaron.server.keys import Keys
 from macaron.server.metrics import Metrics
+from macaron.server.tracing import Tracing
 from macaron.store.base import Store
 
 HEALTH_SECONDS = 1.0
@@ -42,7 +43,14 @@ class Service:
     """What the HTTP endpoints work with."""
 
     def __init__(
-        self, loaded: Loaded, registry: Registry, generation: int, engine: Engine, store: Store, keys: Keys
+        self,
+        loaded: Loaded,
+        registry: Registry,
+        generation: int,
+        engine: Engine,
+        store: Store,
+        keys: Keys,
+        tracing: Tracing | None = None,
     ) -> None:
         contract = loaded.contract
         self.loaded = loaded
@@ -52,7 +60,8 @@ class Service:
         self.engine = engine
         self.store = store
         self.keys = keys
-        self.metrics = Metrics()
+        self.tracing = tracing
+        self.metrics = Metrics(tracing)
         self.admission = Admission(contract.service)
         self.background = Background()
         self.ids = Ids()
@@ -94,6 +103,8 @@ class Service:
         await self.background.drain(timeout)
         self.metrics.load(0, 0)
         await asyncio.to_thread(self.metrics.tally.save)
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
         await self.engine.close()
         await self.store.close()
 

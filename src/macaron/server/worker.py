@@ -32,6 +32,7 @@ from macaron.server.keys import Keys, read_keys
 from macaron.server.logs import configure_logging
 from macaron.server.protocol import protocol_class
 from macaron.server.service import Service, agree_on_config
+from macaron.server.tracing import Tracing, tracing_from_environment
 from macaron.store import open_store
 from macaron.store.base import Limits, Store
 
@@ -129,6 +130,7 @@ class _Parts(NamedTuple):
     store: Store
     engine: Engine
     keys: Keys
+    tracing: Tracing | None
 
 
 def _prepare(config: WorkerConfig) -> _Parts:
@@ -142,6 +144,7 @@ def _prepare(config: WorkerConfig) -> _Parts:
         store=open_store(config.store, limits=limits, durability=section.durability),
         engine=create_engine(loaded.contract, registry, embedded=config.embedded),
         keys=read_keys(Path(config.key_file)) if config.key_file else Keys(None),
+        tracing=tracing_from_environment(),
     )
 
 
@@ -152,7 +155,7 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
     except MacaronError as error:
         _report(f"failed {error.message}")
         return
-    service = Service(parts.loaded, parts.registry, generation, parts.engine, parts.store, parts.keys)
+    service = Service(parts.loaded, parts.registry, generation, parts.engine, parts.store, parts.keys, parts.tracing)
     limits = parts.loaded.contract.service
     app = build_app(service, loopback=config.loopback, drain_timeout=BACKGROUND_SECONDS)
     server = _Server(
