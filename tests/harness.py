@@ -163,6 +163,7 @@ async def serve(
             yield Running(service, Client(session, url), url)
     finally:
         server.should_exit = True
+        server.stop.set()
         await running
 
 
@@ -170,11 +171,17 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.up = asyncio.Event()
+        self.stop = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
         """Signals stay with the test run."""
         yield
+
+    async def main_loop(self) -> None:
+        """Until the block ends; uvicorn itself would look ten times a second."""
+        await self.on_tick(0)
+        await self.stop.wait()
 
     async def startup(self, sockets: Any = None) -> None:
         """See `uvicorn.Server`."""

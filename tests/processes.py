@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import platformdirs
 
@@ -56,14 +56,14 @@ class Home:
         mark = f"HOME={self.folder}".encode()
         return [pid for pid in _pids() if mark in _environ(pid)]
 
-    def run(self, *arguments: str, seconds: float = 30, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A command of the command line, to its end."""
         return subprocess.run(
             [sys.executable, "-m", "macaron", *arguments],
             env={**self.environment, **variables},
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=30,
             check=False,
             stdin=subprocess.DEVNULL,
         )
@@ -77,7 +77,7 @@ class Service:
         self._connections: list[Http] = []
         number = len(list(home.folder.glob("*.out")))
         self._out, self._log = home.folder / f"{number}.out", home.folder / f"{number}.log"
-        began = time.monotonic()
+        self._began = time.monotonic()
         with self._out.open("wb") as out, self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "macaron", "serve", "--port", "0", *arguments],
@@ -87,12 +87,16 @@ class Service:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def ready(self) -> Self:
+        """Wait until it is; it has an address from now on."""
         until(lambda: "Stop with" in self.printed or self.process.poll() is not None, 30, "the service is ready")
-        self.start_seconds = time.monotonic() - began
+        self.start_seconds = time.monotonic() - self._began
         found = ADDRESS.search(self.printed)
         assert found, f"it did not start: {self.log}"
         self.port = int(found[2])
         self.url = found[0]
+        return self
 
     @property
     def printed(self) -> str:
@@ -140,7 +144,7 @@ def serving(home: Home, *arguments: str, **variables: str) -> Iterator[Service]:
     """A service until the block ends."""
     service = Service(home, *arguments, **variables)
     try:
-        yield service
+        yield service.ready()
     finally:
         service.stop()
 
@@ -200,6 +204,16 @@ class Http:
     def chat(self, text: str, model: str = "test-model", headers: Mapping[str, str] = {}, **fields: Any) -> Answer:
         """One question, answered."""
         return finished(self.begin([{"role": "user", "content": text}], model, headers, **fields))
+
+    def post(self, messages: list[dict[str, Any]], **options: Any) -> Answer:
+        """A conversation, answered."""
+        return finished(self.begin(messages, **options))
+
+    @property
+    def local_port(self) -> int:
+        """This end of the connection; it is open after a first request."""
+        port: int = self._connection.sock.getsockname()[1]
+        return port
 
     def get(self, path: str) -> Answer:
         """A GET."""

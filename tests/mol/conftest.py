@@ -20,6 +20,12 @@ def thinking(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     return profile(tmp_path_factory.mktemp("thinking"), mol="reasoning_in_body = true")
 
 
+@pytest.fixture(scope="session")
+def digests(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """The same, whose store keeps no items."""
+    return profile(tmp_path_factory.mktemp("digests"), more='[store]\nchat = "digests"')
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     """URL of a store in a file that is not there yet."""

@@ -10,6 +10,7 @@ import pytest
 
 from macaron.conversation import Answer, Delta, Finish, Step, Usage
 from macaron.engine.base import EngineEvent, HopRequest
+from macaron.errors import EngineError
 from macaron.hcp import Loaded
 from macaron.mol.lookup import Found, TurnRequest
 from macaron.mol.speculate import Held
@@ -89,6 +90,17 @@ async def test_a_mistake_in_the_code_leaves_a_failed_step_not_a_cancelled_one(lo
         await heart.turn([user("q")], stream=True)
     (step,) = await kept(heart)
     assert (step.status, step.hops[-1].outcome) == ("failed", "failed")
+
+
+async def test_of_an_engines_own_error_code_only_so_much_is_kept(loaded: Loaded) -> None:
+    def refuse() -> None:
+        raise EngineError("no", code="x" * 10_000)
+
+    heart = Heart(loaded, Broken([[Delta(0, "some")]], refuse))
+    with pytest.raises(EngineError):
+        await heart.turn([user("q")], stream=True)
+    (step,) = await kept(heart)
+    assert step.hops[-1].outcome == "x" * 64
 
 
 async def test_an_engine_that_ends_without_a_finish_is_an_error(loaded: Loaded) -> None:

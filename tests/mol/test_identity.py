@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from macaron.conversation import Item, Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
-from macaron.mol.identity import answer_ends, canonical_item, chain, head_digest, visible_count
+from macaron.mol import identity
+from macaron.mol.identity import (
+    MAX_ARGUMENTS,
+    answer_ends,
+    canonical_arguments,
+    canonical_item,
+    canonical_text,
+    chain,
+    head_digest,
+    visible_count,
+)
 from tests.mol.heart import result, said, user
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
@@ -104,6 +117,25 @@ def test_reasoning_counts_for_nothing() -> None:
 def test_arguments_that_are_nested_too_deep_to_parse_count_as_text() -> None:
     deep = "[" * 200_000
     assert canonical_item(ToolCall("1", "f", deep)) != canonical_item(ToolCall("1", "f", deep + "["))
+
+
+def test_long_arguments_count_as_text() -> None:
+    long = '{"a": "' + "x" * MAX_ARGUMENTS + '"}'
+    assert canonical_arguments(long) == long
+    assert canonical_arguments('{"a": "x"}') == '{"a":"x"}'
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(["word", "e\u0301", "\u1100\u1161", " ", "\n", "\u2000", "\u0301"]), max_size=60),
+    st.integers(1, 9),
+)
+def test_a_long_text_is_the_same_in_pieces(texts: list[str], piece: int) -> None:
+    text = "".join(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "PIECE", piece)
+        in_pieces = canonical_text(text)
+    assert in_pieces == " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def test_a_chain_goes_on_from_any_of_its_digests() -> None:

@@ -188,13 +188,13 @@ def encode(messages: Sequence[ChatMessage]) -> bytes:
     return msgspec.json.encode(messages, order="deterministic")[:-1]
 
 
-@settings(deadline=None, max_examples=100)
-@given(MOVES, st.booleans())
+@settings(deadline=None, max_examples=150)
+@given(MOVES, st.integers(0, 2))
 def test_views_only_grow_keep_the_users_words_and_leak_nothing(
-    loaded: Loaded, thinking: Loaded, moves: list[Move], reasoning: bool
+    loaded: Loaded, thinking: Loaded, digests: Loaded, moves: list[Move], contract: int
 ) -> None:
     async def law() -> None:
-        walk = Walk(thinking if reasoning else loaded)
+        walk = Walk((loaded, thinking, digests)[contract])
         for move in moves:
             await walk.move(move)
         await walk.heart.service.background.drain(1.0)

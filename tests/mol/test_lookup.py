@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from macaron.conversation import Item, Message, Reasoning, Text, ToolCall, ToolResult, text_of
 from macaron.hcp import Loaded
-from macaron.mol.identity import canonical_item, head_digest
+from macaron.mol import lookup
+from macaron.mol.identity import canonical_item, chain, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find, hydrate
 from tests.mol.heart import Heart, InstantEngine, answering, result, said, user
 
@@ -234,6 +237,26 @@ async def test_what_the_request_says_before_an_evicted_root_is_put_in_front(load
     steps, _ = hydrate(path[1:], items)
     assert steps[0].inputs == tuple(items[:3])
     assert steps[0].outputs == (said("b"),)
+
+
+async def test_a_very_long_conversation_is_digested_off_the_event_loop(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heart, items = await talked(loaded, [Exchange("q", [({"x": 1}, "one")], "a")])
+    long = "word " * 120_000
+    threads: list[threading.Thread] = []
+
+    def recorded(what: Sequence[Item]) -> list[str]:
+        threads.append(threading.current_thread())
+        return chain(what)
+
+    monkeypatch.setattr(lookup, "chain", recorded)
+    longs: list[Item] = [user(long), result("c", long), ToolCall("c", "f", long)]
+    for item in longs:
+        assert (await look(heart, [*items, item])).path
+        assert threads.pop() is not threading.main_thread()
+    await look(heart, [*items, user("short")])
+    assert threads.pop() is threading.main_thread()
 
 
 async def test_hidden_state_is_opened_step_by_step(loaded: Loaded) -> None:

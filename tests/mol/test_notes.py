@@ -14,40 +14,11 @@ from macaron.hcp import Loaded
 from macaron.mol.note import clip
 from tests.doubles.engine_double import Call, EngineDouble, Reply, Seen
 from tests.harness import Running, serve, write_profile
+from tests.mol.coder import NOTE, answers, coded, engine, note
 from tests.mol.heart import Heart, InstantEngine, answering, profile
 from tests.mol.heart import user as user_item
 from tests.mol.talk import LONG, TOOLS, TRACE, all_steps, eventually, is_summary, said, shown, user
 from tests.mol.talk import result as tool_message
-
-CODE = [user("write code")]
-NOTE = "[summary of L2's answer: {}]"
-
-
-def engine(summary: Callable[[], Reply | str], answer: str = LONG) -> Callable[[Seen], Reply | str]:
-    """L2 for code, L3 for pages, else L1; long answers."""
-
-    def script(seen: Seen) -> Reply | str:
-        if seen.is_route:
-            asked = seen.body["messages"][-1]["content"]
-            return "L2" if "code" in asked else "L3" if "page" in asked else "L1"
-        return summary() if is_summary(seen) else answer
-
-    return script
-
-
-def answers(double: EngineDouble) -> list[Seen]:
-    return [seen for seen in double.requests if not seen.is_route and not is_summary(seen)]
-
-
-def note(double: EngineDouble) -> str:
-    """The note of the first turn in the newest answer hop."""
-    text: str = shown(answers(double)[-1])[1]["content"]
-    return text
-
-
-async def coded(running: Running, **fields: Any) -> list[dict[str, Any]]:
-    """A conversation of one turn, answered by L2."""
-    return [*CODE, said(await running.client.chat(CODE, **fields))]
 
 
 async def summarised(running: Running) -> None:
@@ -71,6 +42,19 @@ async def test_a_note_once_decided_is_the_same_for_all_specialists_and_branches(
             assert note(double) == first
             assert (await all_steps(running))[0].summary == "the summary"
     assert first.startswith(NOTE.format("word word")[:-1])
+
+
+async def test_two_requests_that_decide_a_note_at_once_agree(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with EngineDouble(engine(lambda: Reply("the summary", gate=gate))) as double:
+        async with serve(write_profile(tmp_path, double.origin, mol="summary_wait = 0.05")) as running:
+            history = await coded(running)
+            asked = [[*history, user("plan a trip")], [*history, user("make a page")]]
+            await asyncio.gather(*(running.client.chat(messages) for messages in asked))
+            gate.set()
+            decided = (await all_steps(running))[0].note
+    assert decided is not None
+    assert [shown(seen)[1]["content"] for seen in answers(double)[1:]] == [NOTE.format(decided)] * 2
 
 
 @pytest.mark.parametrize(
@@ -304,68 +288,6 @@ async def test_idle_summaries_wait_until_nothing_else_runs(tmp_path: Path) -> No
             gate.set()
             await busy
             assert is_summary(await double.arrived(5))
-
-
-def on_disk(folder: Path) -> bytes:
-    """All bytes of a store's files."""
-    return b"".join(path.read_bytes() for path in folder.glob("store.db*"))
-
-
-class TestDigestsMode:
-    """`[store] chat = "digests"`: no text of a conversation reaches the disk."""
-
-    MORE = '[store]\nchat = "digests"'
-
-    @pytest.mark.parametrize("mode", ["digests", "full"])
-    async def test_no_text_reaches_the_file_and_sessions_are_found(
-        self, tmp_path: Path, database: str, mode: str
-    ) -> None:
-        """With `full` the words are found, which shows that the search would find them."""
-        script = engine(lambda: "mandarin summary", answer="tangerine " * 400)
-        async with EngineDouble(script) as double:
-            document = write_profile(tmp_path, double.origin, more=f'[store]\nchat = "{mode}"')
-            async with serve(document, database) as running:
-                history = [{"role": "system", "content": "persimmon"}, user("code pineapple")]
-                first = await running.client.chat(history, headers=TRACE, tools=TOOLS)
-                await double.arrived(3)
-                history += [said(first), user("plan clementine")]
-                second = await running.client.chat(history, headers=TRACE, tools=TOOLS)
-                assert second.headers["x-macaron-session"] == first.headers["x-macaron-session"]
-                # The write-ahead log counts too, and closing the store would move what is in it.
-                data = on_disk(tmp_path)
-            data += on_disk(tmp_path)
-        assert first.headers["x-macaron-session"].encode() in data
-        words = ("pineapple", "mandarin", "tangerine", "clementine")
-        found = [word for word in (*words, "persimmon") if word.encode() in data]
-        assert found == (list(words) if mode == "full" else [])
-
-    async def test_notes_are_summaries_kept_in_memory(self, tmp_path: Path, database: str) -> None:
-        async with EngineDouble(engine(lambda: "the summary")) as double:
-            async with serve(write_profile(tmp_path, double.origin, more=self.MORE), database) as running:
-                history = await coded(running)
-                await running.service.background.drain(5.0)
-                await running.client.chat([*history, user("plan a trip")])
-                assert note(double) == NOTE.format("the summary")
-                await running.client.chat([*history, user("make a page")])
-                assert note(double) == NOTE.format("the summary")
-
-    async def test_a_short_answer_needs_no_summary_here_either(self, tmp_path: Path, database: str) -> None:
-        async with EngineDouble(engine(lambda: "never", answer="short answer")) as double:
-            async with serve(write_profile(tmp_path, double.origin, more=self.MORE), database) as running:
-                history = await coded(running)
-                await running.service.background.drain(5.0)
-                await running.client.chat([*history, user("plan a trip")])
-        assert note(double) == NOTE.format("short answer")
-        assert not [seen for seen in double.requests if is_summary(seen)]
-
-    async def test_after_a_restart_the_visible_answer_serves(self, tmp_path: Path, database: str) -> None:
-        async with EngineDouble(engine(lambda: "the summary")) as double:
-            document = write_profile(tmp_path, double.origin, more=self.MORE)
-            async with serve(document, database) as running:
-                history = await coded(running)
-            async with serve(document, database) as running:
-                await running.client.chat([*history, user("plan a trip")])
-        assert note(double) == NOTE.format(clip(LONG.strip(), 768))
 
 
 def test_clipping_keeps_head_and_tail_marks_the_cut_and_splits_no_character() -> None:

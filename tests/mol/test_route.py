@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from macaron.conversation import Item, Media, Message, Text
@@ -46,6 +46,7 @@ def test_no_mark_of_the_quotation_survives_in_a_text(mark: str) -> None:
     assert quote(f"a{mark}b").replace("\u2060", "") == f"a{mark}b"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="</ requstcontx>\n", max_size=60))
 def test_whatever_is_quoted_there_is_one_end_of_the_quotation(text: str) -> None:
     asked = question(FIRST, text).user

@@ -51,6 +51,16 @@ async def asked(heart: Heart) -> list[Item]:
     return [user("q"), *(await heart.turn([user("q")])).items]
 
 
+async def test_a_deleted_turn_has_an_empty_note_and_its_specialist_sees_what_the_client_sends(loaded: Loaded) -> None:
+    heart = Heart(loaded, Engine())
+    items = await asked(heart)
+    await heart.service.background.drain(1.0)
+    assert await heart.store.delete_step("local", "r1")
+    assert await note_of_first(heart, items) == "[summary of L1's answer: ]"
+    await heart.turn([*items, user("go on")])
+    assert [message["content"] for message in heart.engine.last("answer").messages[1:]] == ["q", LONG, "go on"]
+
+
 async def test_a_summary_that_gave_way_is_tried_again(loaded: Loaded) -> None:
     heart = Heart(loaded, Engine(preempted=3))
     items = await asked(heart)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from hashlib import sha256
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from macaron.errors import Busy, Unavailable
 from macaron.hcp.schema import ServiceSection
@@ -143,6 +147,34 @@ async def test_a_stopping_service_lets_nobody_in() -> None:
     assert (caught.value.code, caught.value.retry_after) == ("stopping", 2.0)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6), st.none() | st.integers(0, 8)), max_size=25))
+def test_whoever_gives_up_whenever_no_place_is_lost(callers: list[tuple[str, int, int | None]]) -> None:
+    async def call(door: Admission, tenant: str, work: int) -> None:
+        with contextlib.suppress(Busy, Unavailable):
+            async with door.place(tenant):
+                assert door.active <= 2
+                for _ in range(work):
+                    await asyncio.sleep(0)
+
+    async def run() -> None:
+        door = admission(active=2, queue=5, share=0.7)
+        tasks = [(asyncio.create_task(call(door, tenant, work)), patience) for tenant, work, patience in callers]
+        for tick in range(9):
+            for task, patience in tasks:
+                if patience == tick:
+                    task.cancel()
+            await asyncio.sleep(0)
+        outcomes = await asyncio.gather(*(task for task, _ in tasks), return_exceptions=True)
+        assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        assert (door.active, door.queued) == (0, 0)
+        for tenant in "abc":
+            async with door.place(tenant):
+                assert door.active == 1
+
+    asyncio.run(run())
+
+
 # --- over HTTP
 
 TENANTS = {name: Caller(name, frozenset({"chat"})) for name in ("a", "b")}
@@ -159,8 +191,6 @@ def gated(gate: asyncio.Event) -> Script:
 
 def two_keys() -> Keys:
     """The keys `key-of-a` and `key-of-b`."""
-    from hashlib import sha256
-
     return Keys({sha256(f"key-of-{name}".encode()).digest(): caller for name, caller in TENANTS.items()})
 
 

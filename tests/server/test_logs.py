@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from hashlib import sha256
 
 import pytest
 
@@ -73,8 +74,6 @@ TEXT = "very private words"
 async def test_neither_keys_nor_words_are_logged_whatever_goes_wrong(
     stand: Standing, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hashlib import sha256
-
     keys = Keys({sha256(SECRET.encode()).digest(): Caller("a", frozenset({"chat"}))})
     script = by_words({}, answer="fine")
     caplog.set_level(logging.DEBUG, "macaron")

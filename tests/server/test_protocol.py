@@ -174,6 +174,18 @@ async def test_a_pipelined_request_that_dawdles_does_not_spoil_the_answer_before
         assert await connection.ended() == b""
 
 
+async def test_more_pipelined_requests_than_anybody_sends_end_the_connection(stand: Standing) -> None:
+    gate = asyncio.Event()
+    script = lambda seen: Reply("L0") if seen.is_route else Reply("first", gate=gate)  # noqa: E731
+    async with stand(script) as running, wire(running.port) as connection:
+        await connection.send(request("POST", CHAT, body=chat_body()) + request("GET", "/health") * 1000)
+        assert (await connection.answer()).status == 400
+        assert await connection.ended() == b""
+        await settled(running)
+        gate.set()
+        await others_are_served(running)
+
+
 async def test_the_rest_of_an_answered_body_is_not_taken_for_a_request(stand: Standing) -> None:
     async with stand(by_words({}, answer="ok"), service=BRIEF) as running, wire(running.port) as connection:
         data = request("POST", CHAT, {"content-type": "text/plain", "content-length": "300000"}, b"")
@@ -205,11 +217,12 @@ async def test_a_client_that_leaves_within_its_body_is_forgotten(stand: Standing
         await until(lambda: left in running.service.metrics.render())
 
 
-async def test_a_client_that_leaves_ends_the_engines_work(stand: Standing) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_ends_the_engines_work(stand: Standing, stream: bool) -> None:
     script = lambda seen: Reply("L0") if seen.is_route else Reply("never", fault="hang", fault_after=0)  # noqa: E731
     async with stand(script) as running:
         async with wire(running.port) as connection:
-            await connection.send(request("POST", CHAT, body=chat_body(stream=True)))
+            await connection.send(request("POST", CHAT, body=chat_body(stream=stream)))
             hop = await running.double.arrived(2)
         async with asyncio.timeout(5):
             await hop.ended.wait()

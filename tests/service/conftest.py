@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from macaron.profiles import find_profile
 from tests.harness import write_profile
 from tests.processes import OPEN, Home, instant_engine
 
@@ -22,6 +24,17 @@ def engine_address() -> Iterator[str]:
 def home(tmp_path: Path) -> Home:
     """A home where no key is asked for."""
     return Home(tmp_path, **OPEN)
+
+
+@pytest.fixture
+def small(tmp_path: Path, weights: Path) -> str:
+    """The profile `demi`, with an engine that other work on the machine does not slow down too much."""
+    folder = tmp_path / "demi"
+    shutil.copytree(find_profile("demi").parent, folder)
+    document = folder / "profile.toml"
+    text = document.read_text()
+    document.write_text(text.replace("slot_context = 8192", "slot_context = 1024\nthreads = 1"))
+    return str(folder)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from macaron.conversation import Answer, AnswerEvent, CallDelta, Delta, Finish, Hop, ToolCall, Usage
@@ -255,6 +255,7 @@ def read(body: bytes) -> dict[int, dict[str, Any]]:
     }
 
 
+@settings(deadline=None)
 @given(answers())
 def test_the_chunks_of_a_stream_say_what_the_whole_answer_says(batches: list[list[AnswerEvent]]) -> None:
     chat, collector, data = stream(), Collector(), b""
@@ -266,6 +267,7 @@ def test_the_chunks_of_a_stream_say_what_the_whole_answer_says(batches: list[lis
     assert put_together(decoded(data)) == read(whole([event for batch in batches for event in batch]))
 
 
+@settings(deadline=None)
 @given(st.lists(st.builds(Delta, st.integers(0, 2), TEXTS, TEXTS), max_size=12))
 def test_joining_texts_changes_no_choices_text_or_order(pieces: list[Delta]) -> None:
     for choice in range(3):

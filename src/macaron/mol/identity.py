@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,14 +20,32 @@ from macaron.conversation import Item, Media, Message, Opaque, Part, Reasoning, 
 
 VERSION = "v1"
 
+MAX_ARGUMENTS = 1_048_576
+"""Longer arguments count as text: parsing them would hold up everybody else's requests."""
+
+PIECE = 65_536
+_SPACE = re.compile(r"\s")
+
 
 def canonical_text(text: str) -> str:
     """NFC, runs of white space as one space, trimmed."""
-    return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
+    if len(text) <= PIECE:
+        return _collapsed(text)
+    # In pieces, between which another thread may run. Each begins with white space, so that no word and no character
+    # composed of several is cut.
+    pieces, start = [], 0
+    while start < len(text):
+        space = _SPACE.search(text, start + PIECE)
+        end = space.start() if space else len(text)
+        pieces.append(_collapsed(text[start:end]))
+        start = end
+    return " ".join(filter(None, pieces))
 
 
 def canonical_arguments(arguments: str) -> str:
-    """Sorted compact JSON; the text itself where it is not JSON."""
+    """Sorted compact JSON; the text itself where it is not JSON, or too long to be looked into."""
+    if len(arguments) > MAX_ARGUMENTS:
+        return arguments
     try:
         return json.dumps(json.loads(arguments), sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -102,6 +121,10 @@ def answer_ends(items: Sequence[Item]) -> list[int]:
         for index, item in enumerate(items)
         if by_model(item) and (index + 1 == len(items) or not by_model(items[index + 1]))
     ]
+
+
+def _collapsed(text: str) -> str:
+    return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
 
 
 def _media_digests(parts: Sequence[Part]) -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from macaron.conversation import Item, Message, Reasoning, Step, ToolCall, ToolResult
+from macaron.conversation import Item, Message, Reasoning, Step, Text, ToolCall, ToolResult
 from macaron.mol.identity import answer_ends, by_model, chain, is_visible, visible_count
 from macaron.store.base import Store
+
+LARGE = 524_288
+"""Characters of a conversation from which on it is digested on a thread."""
 
 
 class TurnRequest(Struct, frozen=True):
@@ -74,7 +78,7 @@ class Found(NamedTuple):
 async def find(store: Store, request: TurnRequest, head: str) -> Found:
     """Look a request up: the longest known prefix of its visible history, in one batched look-up."""
     items = request.items
-    digests = chain(items)
+    digests = await asyncio.to_thread(chain, items) if is_large(items) else chain(items)
     ends = answer_ends(items)
     asked, depth = digests[-1], visible_count(items)
     new = Found((), items, asked, depth, hidden=frozenset(), retry=None)
@@ -113,6 +117,18 @@ def hydrate(path: Sequence[Step], items: Sequence[Item]) -> tuple[tuple[Step, ..
             earlier = ()
         steps.append(step)
     return tuple(steps), ids
+
+
+def is_large(items: Sequence[Item]) -> bool:
+    """Whether digesting the items takes so long that it should not be done on the event loop."""
+    length = 0
+    for item in items:
+        if isinstance(item, Message | ToolResult):
+            for part in item.parts:
+                length += len(part.text) if isinstance(part, Text) else 0
+        elif isinstance(item, ToolCall):
+            length += len(item.arguments)
+    return length > LARGE
 
 
 class _Cursor:

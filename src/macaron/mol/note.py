@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from macaron.conversation import Item, Message, Text, ToolCall, text_of
+from macaron.conversation import Item, Message, ToolCall, text_of
 from macaron.mol.view import Turn
 
 BYTES_PER_TOKEN = 4
@@ -36,8 +36,3 @@ def clipped_note(turn: Turn, tokens: int) -> str:
         calls = (item for step in turn.steps for item in step.outputs or () if isinstance(item, ToolCall))
         text = f"called {', '.join(dict.fromkeys(call.name for call in calls))}. {text}".strip()
     return clip(text, tokens * BYTES_PER_TOKEN) or "no text"
-
-
-def summary_request(instruction: str) -> Message:
-    """What the summary hop adds after the answer."""
-    return Message("user", (Text(instruction),))

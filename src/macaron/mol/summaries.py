@@ -25,6 +25,9 @@ PENDING_BYTES = 33_554_432
 
 PREEMPTIONS = 50
 
+OUTCOME_LENGTH = 64
+"""An error's code may be the engine's own text; this much of it is kept with a hop."""
+
 REMEMBERED = 4096
 """Summaries kept in memory: requests read their path before the route hop, during which a summary may end."""
 
@@ -143,7 +146,7 @@ class Summaries:
         except Preempted:
             raise
         except MacaronError as error:
-            outcome = error.code or "failed"
+            outcome = (error.code or "failed")[:OUTCOME_LENGTH]
         text = clip("".join(pieces).strip(), self._mol.summary_tokens * MAX_BYTES_PER_TOKEN)
         if not text and outcome == "ok":
             outcome = "empty"

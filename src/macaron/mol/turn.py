@@ -25,7 +25,7 @@ from macaron.mol.prompt import view_messages
 from macaron.mol.routing import Router
 from macaron.mol.speculate import Held
 from macaron.mol.steps import Frame, own_summary, steps_from
-from macaron.mol.summaries import Job, Summaries
+from macaron.mol.summaries import OUTCOME_LENGTH, Job, Summaries
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
 from macaron.store.base import Store
@@ -280,7 +280,8 @@ class Turns:
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
         failed = not isinstance(error, asyncio.CancelledError | GeneratorExit)
-        outcome = ((error.code if isinstance(error, MacaronError) else None) or "failed") if failed else "cancelled"
+        code = error.code if isinstance(error, MacaronError) else None
+        outcome = (code or "failed")[:OUTCOME_LENGTH] if failed else "cancelled"
         hops = (*before, record.hop(collector.usage, outcome))
         self._observer.hop(hops[-1])
         answers = collector.answers() if frame.request.stream else []

@@ -41,7 +41,7 @@ def build_app(service: Service, *, loopback: bool, drain_timeout: float = 20.0) 
             Route("/metrics", metrics),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
-            Route("/v1/macaron/sessions/{session}", session),
+            Route("/v1/macaron/sessions/{session:path}", session),
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in direct.items()),
         ],
         exception_handlers={MacaronError: _macaron_error, HTTPException: _http_error, Exception: _fault},

@@ -92,7 +92,9 @@ async def session(request: Request) -> Response:
     caller.require("trace", "A trace")
     user, name = request.query_params.get("user", ""), request.path_params["session"]
     scope = f"{caller.tenant}\x1f{user}" if user else caller.tenant
-    for candidate in (name, session_id(f"{caller.tenant}\x1f{user}", name)):
+    # Header values are read as Latin-1, paths as UTF-8.
+    named = session_id(f"{caller.tenant}\x1f{user}", name.encode().decode("latin-1"))
+    for candidate in (name, named):
         if steps := await service.store.session(scope, candidate, SESSION_STEPS):
             return _json(request, {"session": candidate, "steps": [_step(step) for step in steps]})
     raise NotFound(f"There is no session `{name[:80]}`.", param="session", code="session_not_found")

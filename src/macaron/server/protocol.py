@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
+from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from macaron.server.coalesce import CoalescingTransport
 
 MAX_OVERHEAD = 65_536
+"""Bytes of a request that are not body: its headers, and a chunked body's framing and trailers."""
+
+MAX_PIPELINED = 16
 DEFAULT_HEADER_TIMEOUT = 10.0
 WRITE_TIMEOUT = 60.0
 
@@ -38,17 +42,20 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._overhead > MAX_OVERHEAD:
             self._refuse(b"431 Request Header Fields Too Large")
-        elif not self._reading and self._timer is None and self.timeout_keep_alive_task is None and self._answered:
-            # What came was the rest of an answered body, or empty lines: uvicorn has stopped waiting for a request.
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+        elif self._timer is None:
+            if self._reading == "headers":
+                self._timer = self.loop.call_later(self.header_timeout, self._late)
+            elif not self._reading and self.timeout_keep_alive_task is None and self._answered:
+                # What came was the rest of an answered body, or empty lines: uvicorn has stopped its own timer.
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
 
     def on_message_begin(self) -> None:
         """See `httptools`."""
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise HttpParserError("too many requests in one go")
         self._reading = "headers"
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.header_timeout, self._late)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:

@@ -34,19 +34,18 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int
         raise _too_large(limit)
     try:
         async with asyncio.timeout(timeout):
-            parts: list[bytes] = []
-            size = 0
+            # One buffer, since a list of parts of a few bytes each would be many times as large as the body.
+            body = bytearray()
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientLeft
                 part: bytes = message.get("body", b"")
-                size += len(part)
-                if size > limit:
+                if len(body) + len(part) > limit:
                     raise _too_large(limit)
-                parts.append(part)
                 if not message.get("more_body"):
-                    return b"".join(parts) if len(parts) > 1 else part
+                    return bytes(body) + part if body else part
+                body += part
     except TimeoutError:
         raise TimedOut(f"The request body did not arrive within {timeout:g} seconds.") from None
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from macaron.engine.llamacpp.launch import EngineChild
 from macaron.engine.llamacpp.params import LaunchParams
 from macaron.engine.llamacpp.slots import slots_needed
-from macaron.errors import ConfigError
+from macaron.errors import ConfigError, Unavailable
 from macaron.hcp import Loaded
 from macaron.registry.cards import Registry
 from macaron.server.control import serve_control
@@ -151,7 +151,10 @@ class Supervisor:
         self._child = child = EngineChild(_launch_params(options, options.weights))
         stack.push_async_callback(child.stop)
         await child.start()
-        await self._unless_stopped(child.wait_ready(ENGINE_LOAD_SECONDS))
+        try:
+            await self._unless_stopped(child.wait_ready(ENGINE_LOAD_SECONDS))
+        except Unavailable as error:
+            raise Unavailable(f"{error.message}\nIt was started with {options.weights}.", code=error.code) from None
         keeper = asyncio.create_task(child.supervise())
         stack.callback(keeper.cancel)
 

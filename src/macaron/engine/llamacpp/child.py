@@ -6,6 +6,7 @@ parent holds the other end, so that no death of the parent, not even `kill -9`, 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from macaron.engine.llamacpp.params import MAX_LINE_BYTES, LaunchParams
 
 HTTP_THREADS = 32
 ERRORS = 1
+PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -26,11 +28,20 @@ def main() -> None:
     # drains first and decides when the engine ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _die_with_parent()
     launch = _read_params()
     threading.Thread(target=_exit_at_eof, daemon=True).start()
     server = _serve(launch)
     threading.Event().wait()
     del server
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process with its parent: while the engine loads, no Python thread sees the end of the
+    standard input.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _read_params() -> LaunchParams:

@@ -1,0 +1,119 @@
+"""Several workers are one service: one address, one store, one set of numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness import write_profile
+from tests.processes import OPEN, Home, Http, Service, serving, until
+
+ASKED = "hello there"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, engine_address: str) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("two")
+    profile = write_profile(folder, engine_address)
+    with serving(Home(folder, **OPEN), "--profile", str(profile), "--workers", "2") as service:
+        yield service
+
+
+def connections_to_both(service: Service) -> dict[int, Http]:
+    """A kept connection to each worker, by the worker's process."""
+    found: dict[int, Http] = {}
+
+    def both() -> bool:
+        http = service.http()
+        assert http.get("/health").status == 200
+        found.setdefault(owner(http.local_port, service.control()["workers"]), http)
+        return len(found) == 2
+
+    until(both, 20, "both workers accept connections")
+    return found
+
+
+def owner(port: int, workers: list[int]) -> int:
+    """The worker that holds the other end of a connection from `port`."""
+    (inode,) = [
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[2].endswith(f":{port:04X}")
+    ]
+    (pid,) = [pid for pid in workers if f"socket:[{inode}]" in links(pid)]
+    return pid
+
+
+def links(pid: int) -> set[str]:
+    return {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()}
+
+
+def requests(http: Http) -> float:
+    pattern = r'^macaron_requests_total\{endpoint="chat",status="200"\} ([\d.]+)'
+    found = re.search(pattern, http.get("/metrics").text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def test_both_workers_serve(service: Service) -> None:
+    assert sorted(connections_to_both(service)) == sorted(service.control()["workers"])
+
+
+def test_both_agree_on_the_generation(service: Service) -> None:
+    answers = [http.get("/ready").json for http in connections_to_both(service).values()]
+    assert answers[0]["generation"] == answers[1]["generation"] == 1
+    assert answers[0]["contract"] == answers[1]["contract"]
+
+
+def test_the_numbers_of_both_add_up_wherever_they_are_asked_for(service: Service) -> None:
+    one, other = connections_to_both(service).values()
+    before = requests(one)
+    for _ in range(3):
+        assert one.chat(ASKED).status == 200
+    for _ in range(4):
+        assert other.chat(ASKED).status == 200
+    until(lambda: requests(one) == requests(other) == before + 7, 5, "both tell the same sum")
+
+
+def test_a_conversation_that_goes_on_at_the_other_worker_is_the_same_session(service: Service) -> None:
+    one, other = connections_to_both(service).values()
+    traced = {"x-macaron-trace": "1"}
+    first = one.chat("@L1 where to go?", headers=traced)
+    messages = [
+        {"role": "user", "content": "@L1 where to go?"},
+        first.json["choices"][0]["message"],
+        {"role": "user", "content": "and then?"},
+    ]
+    second = other.post(messages, headers=traced)
+    assert second.headers["x-macaron-session"] == first.headers["x-macaron-session"]
+
+
+def test_a_worker_that_dies_is_replaced_while_the_other_one_serves(service: Service) -> None:
+    both = connections_to_both(service)
+    (victim, _), (_, left) = both.items()
+    os.kill(victim, signal.SIGKILL)
+    assert left.chat(ASKED).status == 200
+    until(lambda: victim not in service.control()["workers"], 10, "another worker is there")
+    until(lambda: len(connections_to_both(service)) == 2, 10, "it serves")
+    assert service.control()["worker_restarts"] >= 1
+
+
+def test_the_numbers_of_a_dead_worker_stay(service: Service) -> None:
+    both = connections_to_both(service)
+    (victim, doomed), (_, left) = both.items()
+    assert doomed.chat(ASKED).status == 200
+    until(lambda: requests(left) == requests(doomed), 5, "its numbers are saved")
+    before = requests(left)
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: victim not in service.control()["workers"], 10, "another worker is there")
+    assert requests(left) == before
+
+
+def test_the_shared_numbers_are_removed_at_the_end(home: Home, profile: Callable[..., str], service: Service) -> None:
+    with serving(home, "--profile", profile(), "--workers", "2") as own:
+        assert (home.runtime / f"{own.port}.metrics").is_dir()
+    assert list(home.runtime.iterdir()) == []
