@@ -201,7 +201,7 @@ class Answer(Struct, frozen=True):
     def items(self) -> tuple[Item, ...]:
         """The answer as items. An empty text beside calls is no item of its own, as in a client's history."""
         items: list[Item] = [Reasoning(self.reasoning)] if self.reasoning else []
-        text = self.text + self.refusal
-        if text.strip() or not self.calls:
-            items.append(Message("assistant", (Text(text),)))
+        texts = [text for text in (self.text, self.refusal) if text] or [""]
+        if any(text.strip() for text in texts) or not self.calls:
+            items.append(Message("assistant", tuple(map(Text, texts))))
         return (*items, *self.calls)

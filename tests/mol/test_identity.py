@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -13,12 +14,14 @@ from macaron.conversation import Item, Media, Message, Opaque, Reasoning, Text, 
 from macaron.mol import identity
 from macaron.mol.identity import (
     MAX_ARGUMENTS,
+    ItemDigests,
     answer_ends,
     canonical_arguments,
     canonical_item,
     canonical_text,
     chain,
     head_digest,
+    item_digest,
     visible_count,
 )
 from tests.mol.heart import result, said, user
@@ -26,19 +29,19 @@ from tests.mol.heart import result, said, user
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 
 GOLDEN: list[tuple[list[Item], str]] = [
-    ([user("hi")], "v1:260aa81158a56d121c6c5683a55400ba23a9eb3bf85ce9edcb481dfeeb997ca0"),
-    ([user("hi"), said("hello")], "v1:a420f35c9c207f53706dfb5bf825694de31a07fbfe423a1dd9a1c359daa3d908"),
+    ([user("hi")], "v1:9ff0fe1df0f41f6fd660598b4595eb7ce2edccfb56f9d522a148ebcfff05f809"),
+    ([user("hi"), said("hello")], "v1:666624845acc2ba4d2fb8b1876fdd495e5a12d0c644b03e7c863342392786141"),
     (
         [user("caf\u00e9"), ToolCall("c", "look", '{"b":1,"a":[]}'), result("c", "ok")],
-        "v1:317b2cd0c6f4f8de0850af6ec5222ac398ba544ee391335b535f1486104bfbac",
+        "v1:2e73c8de584f827475ae3c3fdf7a846b43190eac5b6ca96ed9204a6c29cd9531",
     ),
     (
         [Message("user", (Text("see"), Media("image_url", IMAGE)))],
-        "v1:a4f052b3671a468e47fcd694f8e6cd4836baece67e5842237b0c9a8a61cd6811",
+        "v1:2d6a197e9a3e523f5a43b4bc31857074c4363d21491e10fa1b61b3d09bdc4c60",
     ),
     (
         [user("hi"), Opaque("web_search_call", {"b": 1, "a": 2})],
-        "v1:91509e5eb2d2389736ff5c0b6e150cfc833306f0a7e01a4e79820af7f65f9781",
+        "v1:a236a388a9a5ac5ec103ea2ac43c8838a555cf964669dcae59bd56025163aa43",
     ),
 ]
 
@@ -48,9 +51,12 @@ def test_the_digests_of_version_1_are_golden(items: list[Item], digest: str) -> 
     assert chain(items)[-1] == digest
 
 
-def test_a_digest_is_the_hash_of_the_digest_before_and_the_canonical_json_of_the_item() -> None:
-    first = "v1:" + hashlib.sha256(b'v1:["message","user","hi",[]]').hexdigest()
-    second = "v1:" + hashlib.sha256(first.encode() + b'["message","assistant","a b",[]]').hexdigest()
+def test_a_digest_is_the_hash_of_the_digest_before_and_the_hash_of_the_items_canonical_json() -> None:
+    def after(before: str, item: bytes) -> str:
+        return "v1:" + hashlib.sha256((before + hashlib.sha256(item).hexdigest()).encode()).hexdigest()
+
+    first = after("v1:", b'["message","user","hi",[]]')
+    second = after(first, b'["message","assistant","a b",[]]')
     assert chain([user("hi"), said(" a\n b ")]) == [first, second]
 
 
@@ -162,3 +168,23 @@ def test_a_head_is_compared_byte_by_byte_but_for_the_order_of_its_tools() -> Non
 def test_a_result_with_an_image_is_not_the_result_without() -> None:
     with_image = ToolResult("1", (Text("a"), Media("image_url", IMAGE)))
     assert canonical_item(with_image) != canonical_item(result("1", "a"))
+
+
+def test_remembered_digests_are_those_that_would_be_made_anew() -> None:
+    remembering = ItemDigests(limit=4000)
+    items = [user(f"{number} " + "word " * 200) for number in range(10)] + [said("word " * 200), user("short")]
+    for _ in range(3):
+        assert [remembering(item) for item in items] == [item_digest(item) for item in items]
+
+
+def test_what_is_remembered_stays_within_its_bound() -> None:
+    remembering = ItemDigests(limit=10_000)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(200):
+            remembering(user(f"{number} " + "word " * 400))
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 30_000

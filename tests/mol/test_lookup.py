@@ -246,9 +246,9 @@ async def test_a_very_long_conversation_is_digested_off_the_event_loop(
     long = "word " * 120_000
     threads: list[threading.Thread] = []
 
-    def recorded(what: Sequence[Item]) -> list[str]:
+    def recorded(what: Sequence[Item], **options: Any) -> list[str]:
         threads.append(threading.current_thread())
-        return chain(what)
+        return chain(what, **options)
 
     monkeypatch.setattr(lookup, "chain", recorded)
     longs: list[Item] = [user(long), result("c", long), ToolCall("c", "f", long)]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from macaron.conversation import Item, Media, Message, Opaque, Part, Reasoning, ToolCall, ToolResult, text_of
+from macaron.conversation import Item, Media, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
 VERSION = "v1"
 
@@ -24,6 +25,10 @@ MAX_ARGUMENTS = 1_048_576
 """Longer arguments count as text: parsing them would hold up everybody else's requests."""
 
 PIECE = 65_536
+
+WORTH_KEEPING = (512, 131_072)
+"""Characters of the messages whose digests are remembered."""
+
 _SPACE = re.compile(r"\s")
 
 
@@ -68,19 +73,59 @@ def canonical_item(item: Item) -> bytes | None:
     return msgspec.json.encode(shape)
 
 
-def chain(items: Iterable[Item], start: str = "") -> list[str]:
+def item_digest(item: Item) -> str | None:
+    """The hash of an item's canonical bytes."""
+    data = canonical_item(item)
+    return None if data is None else _sha256(data)
+
+
+def chain(items: Iterable[Item], start: str = "", digest_of: Callable[[Item], str | None] = item_digest) -> list[str]:
     """The digest after each item; an invisible item repeats the one before it.
 
-    `start` is the digest the items continue, empty at a root.
+    Args:
+        start: the digest the items continue, empty at a root.
+        digest_of: `item_digest`, or something that remembers what it said.
     """
     digests: list[str] = []
     current = start or VERSION + ":"
     for item in items:
-        data = canonical_item(item)
-        if data is not None:
-            current = f"{VERSION}:{hashlib.sha256(current.encode() + data).hexdigest()}"
+        digest = digest_of(item)
+        if digest is not None:
+            current = f"{VERSION}:{_sha256((current + digest).encode())}"
         digests.append(current)
     return digests
+
+
+class ItemDigests:
+    """`item_digest` for one event loop, remembering the long messages it was given, within a bound of bytes.
+
+    A client sends its whole history with every request; finding a text again costs a tenth of making it canonical.
+    """
+
+    def __init__(self, limit: int = 4_194_304) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._known: dict[tuple[str, str], str] = {}
+
+    def __call__(self, item: Item) -> str | None:
+        match item:
+            case Message(role, (Text(text),)) if WORTH_KEEPING[0] <= len(text) <= WORTH_KEEPING[1]:
+                key = (role, text)
+                digest = self._known.get(key)
+                return self._remember(key, item) if digest is None else digest
+            case _:
+                return item_digest(item)
+
+    def _remember(self, key: tuple[str, str], item: Item) -> str | None:
+        digest = item_digest(item)
+        if digest is not None:
+            self._known[key] = digest
+            self._bytes += sys.getsizeof(key[1])
+        while self._bytes > self._limit:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._bytes -= sys.getsizeof(oldest[1])
+        return digest
 
 
 def head_digest(system: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from macaron.conversation import Item, Message, Reasoning, Step, Text, ToolCall, ToolResult
-from macaron.mol.identity import answer_ends, by_model, chain, is_visible, visible_count
+from macaron.mol.identity import answer_ends, by_model, chain, is_visible, item_digest, visible_count
 from macaron.store.base import Store
 
 LARGE = 524_288
@@ -75,10 +75,12 @@ class Found(NamedTuple):
         return self.path[-1] if self.path else None
 
 
-async def find(store: Store, request: TurnRequest, head: str) -> Found:
+async def find(
+    store: Store, request: TurnRequest, head: str, digest_of: Callable[[Item], str | None] = item_digest
+) -> Found:
     """Look a request up: the longest known prefix of its visible history, in one batched look-up."""
     items = request.items
-    digests = await asyncio.to_thread(chain, items) if is_large(items) else chain(items)
+    digests = await asyncio.to_thread(chain, items) if is_large(items) else chain(items, digest_of=digest_of)
     ends = answer_ends(items)
     asked, depth = digests[-1], visible_count(items)
     new = Found((), items, asked, depth, hidden=frozenset(), retry=None)

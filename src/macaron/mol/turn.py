@@ -17,7 +17,7 @@ from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
-from macaron.mol.identity import canonical_tools, head_digest
+from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
 from macaron.mol.notes import Notes
 from macaron.mol.observer import Observer
@@ -97,6 +97,7 @@ class Turns:
         self._activity = activity
         self._observer = observer
         self._ids = ids
+        self._item_digests = ItemDigests()
 
     async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
@@ -106,7 +107,7 @@ class Turns:
         """
         begun = time.perf_counter()
         head = head_digest(request.system, request.tools)
-        found = await find(self._store, request, head)
+        found = await find(self._store, request, head, self._item_digests)
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
         decision = await self._decide(request, found)

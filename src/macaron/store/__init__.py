@@ -24,7 +24,7 @@ def open_store(
     *,
     limits: Limits,
     durability: Literal["normal", "full"],
-    cache_bytes: int = 16_777_216,
+    cache_bytes: int = 8_388_608,
     busy_timeout: float = 5.0,
     clock: Callable[[], float] = time.time,
 ) -> Store:

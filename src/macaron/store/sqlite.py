@@ -30,7 +30,7 @@ class SqliteStore:
         *,
         limits: Limits,
         durability: Durability = "normal",
-        cache_bytes: int = 16_777_216,
+        cache_bytes: int = 8_388_608,
         busy_timeout: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
