@@ -60,6 +60,21 @@ async def test_a_route_is_a_choice_that_goes_on_after_the_prefill() -> None:
     }
 
 
+@pytest.mark.parametrize("prefill", ["L", "model_id=L"])
+async def test_what_the_prefill_has_of_a_label_is_not_asked_for_again(prefill: str) -> None:
+    async with EngineDouble(lambda seen: "2") as double:
+        engine = VllmEngine(create_link("native", double.origin), base_model="base", special=SPECIAL)
+        choice = await engine.choose(route_hop(prefill=prefill))
+        await engine.close()
+    assert double.requests[0].body["structured_outputs"] == {"choice": ["0", "1", "2", "3"]}
+    assert choice.label == "L2"
+
+
+async def test_a_prefill_that_is_a_label_leaves_the_labels_whole() -> None:
+    (body,) = await bodies(route_hop(prefill="L1"))
+    assert body["structured_outputs"] == {"choice": ["L0", "L1", "L2", "L3"]}
+
+
 async def test_a_route_without_a_prefill_leaves_the_template_alone() -> None:
     (body,) = await bodies(route_hop())
     assert body["messages"] == list(HELLO)

@@ -65,7 +65,7 @@ def _name(requirement: str) -> str:
 
 
 def _pip(*arguments: str) -> None:
-    command = [FOLDER / "bin" / "python", "-m", "pip", "--disable-pip-version-check", *arguments]
+    command = [str(FOLDER / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments]
     subprocess.run(command, check=True)
 
 

@@ -159,7 +159,8 @@ def _overflows(complaint: _Complaint) -> bool:
 
 def _refusal(complaint: _Complaint) -> BadRequest:
     if _overflows(complaint):
-        return ContextOverflow(_overflow_text(complaint), param=complaint.param or "messages")
+        # An engine's `param` names a number of its own here (`input_tokens`), which no client has sent.
+        return ContextOverflow(_overflow_text(complaint), param="messages")
     code = complaint.code if isinstance(complaint.code, str) and not complaint.code.isdecimal() else None
     message = complaint.message or "The engine refused the request and does not say why."
     return BadRequest(message, param=complaint.param, code=code)

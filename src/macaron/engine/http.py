@@ -225,6 +225,15 @@ def choice_from(events: Sequence[AnswerEvent], labels: Sequence[str], prefill: s
     return Choice(parse_label(text, labels, prefill), text, usage)
 
 
+def labels_after(prefill: str, labels: Sequence[str]) -> list[str]:
+    """What of each label is still to be written, where the prefill's end is the beginning of all of them."""
+    for start in range(len(prefill)):
+        begun = prefill[start:]
+        if all(label.startswith(begun) and label != begun for label in labels):
+            return [label.removeprefix(begun) for label in labels]
+    return list(labels)
+
+
 def _choices(options: Mapping[str, Any]) -> int:
     count = options.get("n")
     return count if isinstance(count, int) and count > 0 else 1

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from macaron.engine.base import Capabilities, ChatMessage, HopRequest
 from macaron.engine.dialect import encode_body
-from macaron.engine.http import JSON, HttpEngine
+from macaron.engine.http import JSON, HttpEngine, labels_after
 from macaron.errors import ContextOverflow, MacaronError
 
 EXTRA_OPTIONS: Final = frozenset(
@@ -70,7 +70,7 @@ class VllmEngine(HttpEngine):
 
     def _constraint(self, hop: HopRequest) -> dict[str, Any]:
         going_on = {"continue_final_message": True, "add_generation_prompt": False} if hop.prefill else {}
-        return {"structured_outputs": {"choice": list(hop.choices)}, **going_on}
+        return {"structured_outputs": {"choice": labels_after(hop.prefill, hop.choices)}, **going_on}
 
     async def _answer_body(self, hop: HopRequest) -> bytes:
         """The body with an answer's room that fits: vLLM refuses a larger one, and clients ask for very large ones."""

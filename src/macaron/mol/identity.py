@@ -173,6 +173,8 @@ def _collapsed(text: str) -> str:
 
 
 def _media_digests(parts: Sequence[Part]) -> list[str]:
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return []
     return [_sha256(_sorted_json(part.raw)) for part in parts if isinstance(part, Media)]
 
 

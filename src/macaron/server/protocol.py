@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import Any, Literal
 
 from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from macaron.server.coalesce import CoalescingTransport
 
@@ -33,6 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(CoalescingTransport(transport, self.loop))
         self._reading: Literal["", "headers", "body"] = ""
         self._overhead = 0
+        self._running: RequestResponseCycle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.header_timeout, self._late)
 
@@ -87,6 +88,10 @@ class BoundedProtocol(HttpToolsProtocol):
             else:
                 self._timer = self.loop.call_later(self.header_timeout, self._late)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().pause_writing()
@@ -102,6 +107,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._stop_stalled()
         super().connection_lost(exc)
+        running = self._running
+        if running is not None and running is not self.cycle and not running.response_complete:
+            # uvicorn tells only the last of several pipelined requests that its client has left.
+            running.disconnected = True
+            running.message_event.set()
 
     @property
     def _answered(self) -> bool:

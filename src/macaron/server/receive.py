@@ -10,6 +10,8 @@ from starlette.types import Receive, Scope
 
 from macaron.errors import TimedOut, TooLarge
 
+LENGTH_DIGITS = 18
+
 
 class ClientLeft(Exception):
     """The client closed its connection before its request was complete; nobody is there to be told."""
@@ -30,7 +32,7 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int
         ClientLeft: it did.
     """
     declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isdigit() and (len(declared) > LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(limit)
     try:
         async with asyncio.timeout(timeout):

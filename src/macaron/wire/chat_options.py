@@ -125,9 +125,9 @@ _CHECKS = _public_checks() | _vendor_checks()
 
 def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
     """Take the fields that go to the engine out of `fields`, checked."""
-    options = {name: check(fields[name], name) for name, check in _CHECKS.items() if fields.get(name) is not None}
-    for name in _CHECKS:
-        fields.pop(name, None)
+    known = [name for name in fields if name in _CHECKS]
+    values = {name: fields.pop(name) for name in known}
+    options = {name: _CHECKS[name](value, name) for name, value in values.items() if value is not None}
     if "top_logprobs" in options and not options.get("logprobs"):
         raise BadRequest("`top_logprobs` needs `logprobs: true`.", param="top_logprobs", code="invalid_value")
     if not options.get("tools"):
