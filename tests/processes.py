@@ -56,8 +56,8 @@ class Home:
         mark = f"HOME={self.folder}".encode()
         return [pid for pid in _pids() if mark in _environ(pid)]
 
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """A command of the command line, to its end."""
+    def run(self, *arguments: str, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        """A command of the command line, to its end; `typed` is its standard input."""
         return subprocess.run(
             [sys.executable, "-m", "macaron", *arguments],
             env={**self.environment, **variables},
@@ -65,7 +65,7 @@ class Home:
             text=True,
             timeout=30,
             check=False,
-            stdin=subprocess.DEVNULL,
+            input=typed,
         )
 
 

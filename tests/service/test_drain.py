@@ -131,6 +131,16 @@ def test_who_asks_twice_does_not_wait(home: Home, profile: Profile) -> None:
 
 
 @pytest.mark.engine
+def test_a_service_that_is_stopped_while_its_engine_loads_ends_quietly(home: Home, small: str) -> None:
+    service = Service(home, "--profile", small)
+    until(lambda: list(home.runtime.glob("*.sock")), 20, "it has begun")
+    terminate(service)
+    assert service.ended(5) == 0
+    assert home.alive() == []
+    assert service.log == ""
+
+
+@pytest.mark.engine
 @pytest.mark.slow
 def test_ctrl_c_lets_the_embedded_engine_finish_an_answer_and_ends_it(home: Home, small: str) -> None:
     with serving(home, "--profile", small) as service:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -100,6 +101,7 @@ def test_a_worker_that_dies_is_replaced_while_the_other_one_serves(service: Serv
     until(lambda: victim not in service.control()["workers"], 10, "another worker is there")
     until(lambda: len(connections_to_both(service)) == 2, 10, "it serves")
     assert service.control()["worker_restarts"] >= 1
+    assert any("ended with status -9" in json.loads(line)["message"] for line in service.log.splitlines())
 
 
 def test_the_numbers_of_a_dead_worker_stay(service: Service) -> None:

@@ -46,7 +46,7 @@ def chat(
             try:
                 runner.run(talk.ask(asked))
             except KeyboardInterrupt:
-                console.print("\n(stopped)", style="dim")
+                console.print("(stopped)", style="dim")
             except MacaronError as error:
                 console.print(error.message, style="red")
 

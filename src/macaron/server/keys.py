@@ -46,6 +46,11 @@ class Keys:
         """Whether anybody may call."""
         return self._callers is None
 
+    @property
+    def tenants(self) -> int:
+        """How many tenants there are."""
+        return 1 if self._callers is None else len({caller.tenant for caller in self._callers.values()})
+
     def authenticate(self, headers: Mapping[bytes, bytes]) -> Caller:
         """The caller behind a request's headers.
 

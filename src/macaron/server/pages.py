@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -66,6 +67,7 @@ async def metrics(request: Request) -> Response:
     if not service.keys.open:
         _caller(request).require("admin", "`/metrics`")
     service.metrics.load(service.admission.active, service.admission.queued)
+    await asyncio.to_thread(service.metrics.tally.load_others)
     return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 

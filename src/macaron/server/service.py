@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from macaron.engine.base import Engine, Health
 from macaron.errors import MacaronError, StoreError
 from macaron.hcp import Loaded
@@ -62,7 +64,9 @@ class Service:
         self.keys = keys
         self.tracing = tracing
         self.metrics = Metrics(tracing)
-        self.admission = Admission(contract.service)
+        # A tenant that is alone leaves nobody anything by keeping to a share.
+        alone = replace(contract.service, tenant_share=1.0)
+        self.admission = Admission(contract.service if keys.tenants > 1 else alone)
         self.background = Background()
         self.ids = Ids()
         self.started = int(time.time())

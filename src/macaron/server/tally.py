@@ -52,6 +52,7 @@ class Tally(Collector):
             histograms={kind.name: {} for kind in histograms},
             gauges={kind.name: 0.0 for kind in gauges},
         )
+        self._others: list[Numbers] = []
         self._file = Path(folder) / f"{os.getpid()}.json" if folder else None
 
     def count(self, name: str, labels: str, amount: float = 1) -> None:
@@ -84,9 +85,15 @@ class Tally(Collector):
             part.write_bytes(msgspec.json.encode(self._own))
             part.replace(self._file)
 
+    def load_others(self) -> None:
+        """Read what the other workers left; it blocks. `collect` adds what was read last."""
+        if self._file is not None:
+            paths = [path for path in self._file.parent.glob("*.json") if path != self._file]
+            self._others = [self._read(path) for path in paths]
+
     def collect(self) -> Iterator[Metric]:
         """See `prometheus_client`: the families, added up over all workers."""
-        everybody = [self._own, *self._others()]
+        everybody = [self._own, *self._others]
         for name in self._own.counters:
             yield self._counter(name, everybody)
         for name in self._own.histograms:
@@ -96,12 +103,9 @@ class Tally(Collector):
             value = sum(numbers.gauges.get(name, 0.0) for numbers in everybody)
             yield GaugeMetricFamily(kind.name, kind.text, value=value)
 
-    def _others(self) -> Iterator[Numbers]:
-        if self._file is not None:
-            for path in self._file.parent.glob("*.json"):
-                if path != self._file:
-                    numbers = msgspec.json.decode(path.read_bytes(), type=Numbers)
-                    yield numbers if Path(f"/proc/{path.stem}").exists() else replace(numbers, gauges={})
+    def _read(self, path: Path) -> Numbers:
+        numbers = msgspec.json.decode(path.read_bytes(), type=Numbers)
+        return numbers if Path(f"/proc/{path.stem}").exists() else replace(numbers, gauges={})
 
     def _counter(self, name: str, everybody: Sequence[Numbers]) -> Metric:
         kind = self._kinds[name]

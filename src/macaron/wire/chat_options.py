@@ -43,7 +43,7 @@ def _tools(value: Any, path: str) -> Any:
         raise BadRequest(f"`{path}` may hold at most {MAX_TOOLS} tools.", param=path)
     for index, raw in enumerate(value):
         where = f"{path}[{index}]"
-        kind = one_of(mapping(raw, where).get("type"), f"{where}.type", ("function", "custom"))
+        kind = one_of(mapping(raw, where).get("type"), f"{where}.type", ("function",))
         string(mapping(raw.get(kind), f"{where}.{kind}").get("name"), f"{where}.{kind}.name")
     return value
 
@@ -51,7 +51,7 @@ def _tools(value: Any, path: str) -> Any:
 def _tool_choice(value: Any, path: str) -> Any:
     if isinstance(value, str):
         return one_of(value, path, ("none", "auto", "required"))
-    kind = one_of(mapping(value, path).get("type"), f"{path}.type", ("function", "custom", "allowed_tools"))
+    kind = one_of(mapping(value, path).get("type"), f"{path}.type", ("function", "allowed_tools"))
     inner = mapping(value.get(kind), f"{path}.{kind}")
     if kind == "allowed_tools":
         one_of(inner.get("mode"), f"{path}.{kind}.mode", ("auto", "required"))

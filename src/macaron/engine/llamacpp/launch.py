@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import secrets
 import socket
@@ -14,6 +15,8 @@ import msgspec
 
 from macaron.engine.llamacpp.params import LaunchParams
 from macaron.errors import Unavailable
+
+log = logging.getLogger("macaron.engine")
 
 STDERR_KEPT_BYTES = 8192
 REASON_LINES = 8
@@ -109,7 +112,10 @@ class EngineChild:
         while not self._stopping.is_set():
             began = loop.time()
             if self._process is not None:
-                await self._process.wait()
+                status = await self._process.wait()
+                if self._stopping.is_set():
+                    return
+                log.error("the engine ended with status %s; another one is started: %s", status, self.last_words)
             if loop.time() - began >= self._backoff.settled:
                 pause = self._backoff.first
             if await self._stopped_within(pause):
