@@ -44,11 +44,18 @@ class Terminal:
             assert time.monotonic() < until, f"not seen: {text!r} in {self.shown!r}"
             assert self._read(0.1) or self.shown.count(text) >= times, f"it ended without {text!r}: {self.shown!r}"
 
-    def ended(self, seconds: float = 10) -> int:
-        """Wait for the end; returns the exit status."""
-        until = time.monotonic() + seconds
+    def ended(self, seconds: float = 10, press: str = "") -> int:
+        """Wait for the end, pressing a key every half second; returns the exit status.
+
+        Python's line editor misses a Ctrl-C in the instant between its prompt and its waiting, as no person could.
+        """
+        began, pressed = time.monotonic(), 0
         while self._read(0.1):
-            assert time.monotonic() < until, f"still there: {self.shown!r}"
+            passed = time.monotonic() - began
+            assert passed < seconds, f"still there: {self.shown!r}"
+            if press and passed > pressed * 0.5:
+                self.type(press)
+                pressed += 1
         return self._wait()
 
     def close(self) -> None:

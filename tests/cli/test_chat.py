@@ -74,8 +74,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(terminal: Start) -> N
 def test_ctrl_c_at_the_prompt_leaves(terminal: Start) -> None:
     chat = terminal("chat")
     chat.sees("you> ")
-    chat.type("\x03")
-    assert chat.ended() == 0
+    assert chat.ended(press="\x03") == 0
     assert "Traceback" not in chat.shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import signal
 import socket
 import time
@@ -73,7 +74,7 @@ def test_a_running_answer_is_finished_and_new_connections_are_refused(
         assert rest.text.rstrip().endswith("data: [DONE]")
         assert service.ended(5) == 0
         assert home.alive() == []
-        assert service.log == ""
+        assert re.fullmatch(r"Stopping\. [^\n]*\n", service.log)
 
 
 def test_an_idle_service_ends_at_once(home: Home, profile: Profile) -> None:
@@ -124,7 +125,7 @@ def test_who_asks_twice_does_not_wait(home: Home, profile: Profile) -> None:
     with serving(home, "--profile", profile()) as service:
         begun(service, FOR_EVER)
         interrupt(service)
-        until(lambda: "Stopping" in service.printed, 2, "the first is heard")
+        until(lambda: "Stopping" in service.log, 2, "the first is heard")
         interrupt(service)
         assert service.ended(3) == 0
         assert home.alive() == []

@@ -119,3 +119,14 @@ def test_the_shared_numbers_are_removed_at_the_end(home: Home, profile: Callable
     with serving(home, "--profile", profile(), "--workers", "2") as own:
         assert (home.runtime / f"{own.port}.metrics").is_dir()
     assert list(home.runtime.iterdir()) == []
+
+
+def test_a_new_worker_serves_the_contract_that_the_service_began_with(home: Home, profile: Callable[..., str]) -> None:
+    document = Path(profile())
+    with serving(home, "--profile", str(document)) as own:
+        contract = own.http().get("/ready").json["contract"]
+        document.write_text("edited, and wrong")
+        (victim,) = own.control()["workers"]
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: own.control()["workers"] != [victim], 10, "another worker is started")
+        assert own.http().get("/ready").json["contract"] == contract

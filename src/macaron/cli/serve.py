@@ -172,7 +172,8 @@ def _greet(options: ServeOptions, port: int) -> None:
 
 def _part(options: ServeOptions) -> None:
     seconds = options.loaded.contract.service.drain_timeout
-    typer.echo(f"Stopping. Running requests are finished, for up to {seconds:g} s; once more ends them now.")
+    # Not on standard output: Ctrl-C may have ended the program that reads it.
+    typer.echo(f"Stopping. Running requests are finished, for up to {seconds:g} s; once more ends them now.", err=True)
 
 
 def _key_in_shell(path: Path) -> str:

@@ -16,18 +16,32 @@ class Held:
 
     def __init__(self, hop: HopRequest, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
         self.hop = hop
-        self._batches: asyncio.Queue[Sequence[EngineEvent] | BaseException | None] = asyncio.Queue(HELD_BATCHES)
+        self._batches: asyncio.Queue[Sequence[EngineEvent] | Exception | None] = asyncio.Queue(HELD_BATCHES)
         self._task = asyncio.get_running_loop().create_task(self._read(events), name="speculative answer")
 
     async def release(self) -> AsyncGenerator[Sequence[EngineEvent], None]:
-        """What was held, then the rest as it comes."""
+        """What was held, as one batch, then the rest as it comes."""
         try:
-            while (batch := await self._batches.get()) is not None:
-                if isinstance(batch, BaseException):
-                    raise batch
-                yield batch
+            end: Exception | bool = False
+            while not end:
+                events, end = await self._next()
+                if events:
+                    yield events
+            if isinstance(end, Exception):
+                raise end
         finally:
             await self.drop()
+
+    async def _next(self) -> tuple[list[EngineEvent], Exception | bool]:
+        """Everything that has been read, and how it ended, if it has."""
+        events: list[EngineEvent] = []
+        batch = await self._batches.get()
+        while batch is not None and not isinstance(batch, Exception):
+            events.extend(batch)
+            if self._batches.empty():
+                return events, False
+            batch = self._batches.get_nowait()
+        return events, batch or True
 
     async def drop(self) -> None:
         """End the work in the engine."""
