@@ -108,9 +108,9 @@ class Service:
         """Standard error so far."""
         return self._log.read_text()
 
-    def http(self, key: str = "") -> Http:
+    def http(self, key: str = "", seconds: float = 20) -> Http:
         """A new connection, closed at the end of the service."""
-        self._connections.append(Http(self.port, key))
+        self._connections.append(Http(self.port, key, seconds))
         return self._connections[-1]
 
     def control(self, command: str = "status") -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 
@@ -59,17 +59,31 @@ def hop(adapter: str | None, messages: Sequence[ChatMessage], *, tenant: str = "
     return HopRequest("answer", adapter, messages, {**GREEDY, **options}, stream=False, tenant=tenant, timeout=60.0)
 
 
-async def answered(engine: VllmEngine, asked: HopRequest) -> tuple[str, Usage]:
-    """The text and usage of an answer."""
-    text, usage = "", Usage()
+class Answered(NamedTuple):
+    """An answer; `logprobs` are those of its tokens, where they were asked for."""
+
+    text: str
+    usage: Usage
+    logprobs: tuple[float, ...] = ()
+
+    def near(self, other: Answered, within: float = 0.01) -> bool:
+        """Whether it is the same answer of the same model, but for rounding."""
+        pairs = zip(self.logprobs, other.logprobs, strict=False)
+        return self.text == other.text and all(abs(mine - theirs) <= within for mine, theirs in pairs)
+
+
+async def answered(engine: VllmEngine, asked: HopRequest) -> Answered:
+    """The answer to a hop."""
+    text, usage, logprobs = "", Usage(), []
     async for batch in engine.answer(asked):
         for event in batch:
             match event:
                 case Delta():
                     text += event.text
+                    logprobs += [token["logprob"] for token in (event.logprobs or {}).get("content") or ()]
                 case Usage():
                     usage = event
-    return text, usage
+    return Answered(text, usage, tuple(logprobs))
 
 
 class Server:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from macaron.engine.vllm import VllmEngine
 from macaron.errors import BadRequest, ContextOverflow, EngineError
 from tests.mol.talk import user
 from tests.vllm.server import ADAPTERS, CONTEXT
-from tests.vllm.talk import CONTROL_IDS, QUESTION, SPECIAL, Server, answered, head, hop
+from tests.vllm.talk import CONTROL_IDS, QUESTION, SPECIAL, Answered, Server, answered, head, hop
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -23,6 +25,7 @@ STREETS = ("Mill Road", "Station Road", "King Street", "Bridge Lane", "Park Aven
 PREFIX = "You are a guide. " + " ".join(
     f"Bus {n} runs on {STREETS[n % 7]} every {n + 7} minutes." for n in range(2, 18)
 )
+MODELS = (*ADAPTERS, None)
 QUESTIONS = (QUESTION, "Describe the market.")
 
 
@@ -45,8 +48,8 @@ async def test_a_route_completes_its_prefill_to_a_bare_label(engine: VllmEngine,
 
 async def test_prompt_tokens_are_counted_as_the_answer_will_count_them(engine: VllmEngine) -> None:
     messages = head("L1", user(QUESTION))
-    _, usage = await answered(engine, hop("L1", messages, max_tokens=1))
-    assert usage.prompt == await engine.count_tokens(messages, {})
+    answer = await answered(engine, hop("L1", messages, max_tokens=1))
+    assert answer.usage.prompt == await engine.count_tokens(messages, {})
 
 
 async def test_an_adapter_that_is_not_loaded_is_named_in_the_error(engine: VllmEngine) -> None:
@@ -81,8 +84,8 @@ async def test_special_tokens_of_a_user_do_not_become_control_tokens(engine: Vll
     neutral = await vllm.tokens(clean)
     assert controls(await vllm.tokens([user(BREAKING)])) == harmless + 2
     assert controls(neutral) == harmless
-    _, usage = await answered(engine, hop("L1", [user(BREAKING)], max_tokens=1))
-    assert usage.prompt == len(neutral)
+    answer = await answered(engine, hop("L1", [user(BREAKING)], max_tokens=1))
+    assert answer.usage.prompt == len(neutral)
 
 
 def guided(question: str) -> list[ChatMessage]:
@@ -90,35 +93,42 @@ def guided(question: str) -> list[ChatMessage]:
     return [{"role": "system", "content": PREFIX}, user(question)]
 
 
+def differ(answers: Sequence[Answered]) -> bool:
+    """Whether no two of the answers could be taken for each other."""
+    return not any(one.near(other) for one, other in combinations(answers, 2))
+
+
 async def test_answers_from_the_prefix_cache_are_the_cold_ones(engine: VllmEngine) -> None:
-    models = (*ADAPTERS, None)
-    cold = {
-        (model, question): (await answered(engine, hop(model, guided(question), tenant=f"{model} {question}")))[0]
-        for model in models
-        for question in QUESTIONS
-    }
+    async def answer(model: str | None, question: str, tenant: str) -> Answered:
+        return await answered(engine, hop(model, guided(question), tenant=tenant, logprobs=True))
+
+    cold = {(model, asked): await answer(model, asked, f"{model} {asked}") for model in MODELS for asked in QUESTIONS}
     cached = 0
     for turn in range(40):
-        model, question = models[turn % 3], QUESTIONS[turn % 2]
-        text, usage = await answered(engine, hop(model, guided(question), tenant="warm"))
-        assert text == cold[model, question], f"turn {turn}"
-        cached += usage.cached > 0
-    assert cached >= 40 - len(models)
-    assert len(set(cold.values())) == len(cold)
+        model, question = MODELS[turn % 3], QUESTIONS[turn % 2]
+        warm = await answer(model, question, "warm")
+        assert warm.near(cold[model, question]), f"turn {turn}"
+        cached += warm.usage.cached > 0
+    assert cached >= 40 - len(MODELS)
+    assert all(differ([cold[model, question] for model in MODELS]) for question in QUESTIONS)
 
 
 async def test_adapters_that_run_at_the_same_time_do_not_mix(engine: VllmEngine) -> None:
-    models, asked = (*ADAPTERS, None), guided(QUESTION)
-    alone = [(await answered(engine, hop(model, asked, tenant=f"alone {model}")))[0] for model in models]
+    async def answer(model: str | None, tenant: str) -> Answered:
+        return await answered(engine, hop(model, guided(QUESTION), tenant=tenant, logprobs=True))
+
+    alone = [await answer(model, f"alone {model}") for model in MODELS]
     for _ in range(2):
-        together = await asyncio.gather(*(answered(engine, hop(model, asked, tenant="together")) for model in models))
-        assert [text for text, _ in together] == alone
-    assert len(set(alone)) == len(models)
+        together = await asyncio.gather(*(answer(model, "together") for model in MODELS))
+        assert all(one.near(other) for one, other in zip(together, alone, strict=True))
+    assert differ(alone)
 
 
 async def test_a_tenant_gets_nothing_from_the_cache_of_another(engine: VllmEngine) -> None:
     asked = guided("Of which tenant?")
-    first = [(await answered(engine, hop("L1", asked, tenant=name, max_tokens=1)))[1].cached for name in "ab"]
-    _, again = await answered(engine, hop("L1", asked, tenant="b", max_tokens=1))
-    assert first == [0, 0]
-    assert again.cached > 0
+    cached = [
+        (await answered(engine, hop("L1", asked, tenant=tenant, max_tokens=1))).usage.cached
+        for tenant in ("a", "b", "b")
+    ]
+    assert cached[:2] == [0, 0]
+    assert cached[2] > 0

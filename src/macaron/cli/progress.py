@@ -31,7 +31,7 @@ _WORDS: dict[Stage, str] = {
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Progress]:
-    """One bar a stage: bytes, speed, time left. Nothing is drawn where the console is not a terminal."""
+    """One bar, for the stage under way: bytes, speed, time left. Nothing is drawn where there is no terminal."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
@@ -40,6 +40,8 @@ def progress_bar(console: Console) -> Iterator[Progress]:
 
         def report(stage: Stage, done: int, total: int | None) -> None:
             if stage not in tasks:
+                for earlier in tasks.values():
+                    bars.update(earlier, visible=False)
                 tasks[stage] = bars.add_task(_WORDS[stage], total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
