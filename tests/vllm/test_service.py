@@ -176,6 +176,16 @@ async def test_a_client_that_leaves_without_a_stream_frees_the_engine(
     assert await vllm.finished() == finished
 
 
+async def test_a_turn_is_summarised_on_the_adapter_that_answered(tmp_path: Path, origin: str) -> None:
+    async with serve(profile(tmp_path, origin, summary="eager", mol="summary_tokens = 2")) as running:
+        await running.client.chat([user(QUESTION)], headers=pinned("L1"), stop=["."], **{**GREEDY, "max_tokens": 24})
+        async with asyncio.timeout(20):
+            while not (await all_steps(running))[0].summary:  # noqa: ASYNC110, the service writes it
+                await asyncio.sleep(0.05)
+        hops = await counted(running, "macaron_hops_total")
+    assert hops == {"answer L1 ok": 1, "summary L1 ok": 1}
+
+
 async def routed_label(folder: Path, origin: str) -> str:
     """The label that vLLM gives the question."""
     async with serve(profile(folder, origin)) as running:
@@ -188,7 +198,7 @@ async def test_a_speculated_answer_serves_a_conversation_of_two_turns(tmp_path: 
         first = await running.client.chat([user(QUESTION)], headers=TRACE, **GREEDY)
         history = [user(QUESTION), said(first), user("And of Spain?")]
         second = await running.client.chat(history, headers=TRACE, **GREEDY)
-        outcomes = await speculation(running)
+        outcomes = await counted(running, "macaron_speculation_total")
         steps = await all_steps(running)
     assert (first.status, second.status, first.adapter) == (200, 200, label)
     assert outcomes.get("hit", 0) >= 1
@@ -202,7 +212,7 @@ async def test_a_lost_speculation_is_cancelled_in_the_engine(tmp_path: Path, ori
     finished = await vllm.finished()
     async with serve(profile(tmp_path, origin, default=other, mol="speculate = true")) as running:
         reply = await running.client.chat([user(QUESTION)], headers=TRACE, **{**ENDLESS, "max_tokens": 24})
-        outcomes = await speculation(running)
+        outcomes = await counted(running, "macaron_speculation_total")
         (step,) = await all_steps(running)
         await idle(vllm)
     assert (reply.status, reply.adapter, step.label) == (200, label, label)
@@ -211,9 +221,9 @@ async def test_a_lost_speculation_is_cancelled_in_the_engine(tmp_path: Path, ori
     assert await vllm.finished() == finished + 2
 
 
-async def speculation(running: Running) -> dict[str, float]:
-    """What became of the chances to speculate."""
+async def counted(running: Running, name: str) -> dict[str, float]:
+    """A counter of the service by the values of its labels."""
     async with running.client.session.get(f"{running.url}/metrics") as response:
         lines = (await response.text()).splitlines()
-    counted = [line for line in lines if line.startswith("macaron_speculation_total{")]
-    return {line.split('"')[1]: float(line.rsplit(" ", 1)[1]) for line in counted}
+    found = [line for line in lines if line.startswith(f"{name}{{")]
+    return {" ".join(line.split('"')[1::2]): float(line.rsplit(" ", 1)[1]) for line in found}
