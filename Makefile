@@ -32,8 +32,13 @@ lint: dev
 test-fast: dev
 	$(BIN)/python -m pytest -m 'not slow and not vllm'
 
+# The quick tests first, with their branch coverage; then the slow ones.
 test: dev
-	$(BIN)/python -m pytest -m 'not vllm'
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m 'not slow and not vllm'
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
+	$(BIN)/python -m pytest -m 'slow and not vllm'
 
 bench: install
 	$(BIN)/python -m benchmarks.service

@@ -35,6 +35,10 @@ def test_the_field_and_the_code_an_engine_names_are_kept() -> None:
     assert (error.param, error.code) == ("tools", "invalid_value")
 
 
+def test_a_field_is_named_without_its_place_in_the_http_request() -> None:
+    assert reply(400, {"error": {"message": "too long", "param": "body.stop", "code": 400}}).param == "stop"
+
+
 def test_a_numeric_code_is_no_code_for_a_program() -> None:
     assert reply(400, {"error": {"message": "no", "code": 400}}).code is None
 
@@ -122,8 +126,28 @@ def test_a_prompt_that_does_not_fit_is_an_overflow_with_its_numbers(payload: Any
     assert f"maximum context length of {limit} tokens; it needs {asked}" in error.message
 
 
+def test_an_overflow_is_about_the_messages_whatever_the_engine_calls_them() -> None:
+    """In the words of vLLM 0.32, which stops counting behind its limit."""
+    words = (
+        "This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens, "
+        "which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+        "(parameter=input_tokens, value=2049)"
+    )
+    error = reply(400, said(words, type="BadRequestError", param="input_tokens", code=400))
+    assert type(error) is ContextOverflow
+    assert error.param == "messages"
+    assert "length of 2048 tokens; it needs 2049" in error.message
+
+
 def test_an_overflow_without_numbers_is_one_too() -> None:
     assert isinstance(reply(400, said("too much", code="context_length_exceeded")), ContextOverflow)
+
+
+def test_more_room_than_the_model_has_is_no_overflow() -> None:
+    words = "max_tokens=5000 cannot be greater than max_model_len=2048. Please request fewer output tokens."
+    error = reply(400, said(words, type="BadRequestError", param="max_tokens", code=400))
+    assert type(error) is BadRequest
+    assert error.param == "max_tokens"
 
 
 def test_only_the_room_for_the_answer_being_too_large_is_no_overflow() -> None:

@@ -120,6 +120,12 @@ class Server:
             tokens: list[int] = (await reply.json())["tokens"]
             return tokens
 
+    async def fields(self) -> set[str]:
+        """The fields of a chat request that it reads; it ignores others without a word."""
+        async with self._session.get("/openapi.json") as reply:
+            schemas = (await reply.json())["components"]["schemas"]
+        return set(schemas["ChatCompletionRequest"]["properties"])
+
     async def running(self) -> float:
         """Requests that it works on or holds in its queue."""
         return await self._metric("num_requests_running") + await self._metric("num_requests_waiting")

@@ -15,7 +15,7 @@ from macaron.engine.vllm import VllmEngine
 from macaron.errors import BadRequest, ContextOverflow, EngineError
 from tests.mol.talk import user
 from tests.vllm.server import ADAPTERS, CONTEXT
-from tests.vllm.talk import CONTROL_IDS, QUESTION, SPECIAL, Answered, Server, answered, head, hop
+from tests.vllm.talk import CONTROL_IDS, QUESTION, SPECIAL, TOOLS, Answered, Server, answered, head, hop
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -46,10 +46,18 @@ async def test_a_route_completes_its_prefill_to_a_bare_label(engine: VllmEngine,
     assert (prefill + choice.text).removeprefix("model_id=") == choice.label
 
 
-async def test_prompt_tokens_are_counted_as_the_answer_will_count_them(engine: VllmEngine) -> None:
+@pytest.mark.parametrize("options", [{}, {"tools": TOOLS}, {"max_tokens": 4000, "min_tokens": 1, "stop": ["."]}])
+async def test_prompt_tokens_are_counted_as_the_answer_will_count_them(
+    engine: VllmEngine, options: dict[str, Any]
+) -> None:
     messages = head("L1", user(QUESTION))
-    answer = await answered(engine, hop("L1", messages, max_tokens=1))
-    assert answer.usage.prompt == await engine.count_tokens(messages, {})
+    answer = await answered(engine, hop("L1", messages, **options))
+    assert answer.usage.prompt == await engine.count_tokens(messages, options)
+
+
+async def test_every_option_that_is_let_through_is_one_that_vllm_reads(engine: VllmEngine, vllm: Server) -> None:
+    ours = {"cache_salt", "continue_final_message", "add_generation_prompt", "chat_template_kwargs"}
+    assert engine.capabilities.extra_options | ours <= await vllm.fields()
 
 
 async def test_an_adapter_that_is_not_loaded_is_named_in_the_error(engine: VllmEngine) -> None:

@@ -183,7 +183,7 @@ async def test_a_turn_is_summarised_on_the_adapter_that_answered(tmp_path: Path,
             while not (await all_steps(running))[0].summary:  # noqa: ASYNC110, the service writes it
                 await asyncio.sleep(0.05)
         hops = await counted(running, "macaron_hops_total")
-    assert hops == {"answer L1 ok": 1, "summary L1 ok": 1}
+    assert hops == {"L1 answer ok": 1, "L1 summary ok": 1}
 
 
 async def routed_label(folder: Path, origin: str) -> str:

@@ -123,7 +123,8 @@ def _from_fields(message: str, fields: Mapping[str, Any]) -> _Complaint:
         text,
         fields.get("code", fields.get("status_code")),
         fields.get("type"),
-        param if isinstance(param, str) and param else None,
+        # vLLM's validation says where in the HTTP request a field is.
+        param.removeprefix("body.") if isinstance(param, str) and param else None,
         _number(fields.get("n_prompt_tokens"), ASKED, text),
         _number(fields.get("n_ctx"), LIMIT, text),
     )
