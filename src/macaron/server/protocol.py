@@ -9,6 +9,7 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from macaron.server.coalesce import CoalescingTransport
+from macaron.server.receive import Departure
 
 MAX_OVERHEAD = 65_536
 """Bytes of a request that are not body: its headers, and a chunked body's framing and trailers."""
@@ -90,6 +91,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        cycle.scope["state"]["departure"] = Departure()
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
@@ -108,7 +110,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_stalled()
         super().connection_lost(exc)
         running = self._running
-        if running is not None and running is not self.cycle and not running.response_complete:
+        if running is not None and not running.response_complete:
+            running.scope["state"]["departure"].happen()
             # uvicorn tells only the last of several pipelined requests that its client has left.
             running.disconnected = True
             running.message_event.set()

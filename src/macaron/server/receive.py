@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from starlette.types import Receive, Scope
@@ -56,33 +56,67 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"The body is larger than the {limit} bytes this service accepts.")
 
 
+class Departure:
+    """Tells at most one listener that a request's client has left. The protocol puts one into every request's state."""
+
+    __slots__ = ("_listener", "happened")
+
+    def __init__(self) -> None:
+        self.happened = False
+        self._listener: Callable[[], None] | None = None
+
+    def listen(self, listener: Callable[[], None] | None) -> None:
+        """Call `listener` when the client leaves, at once where it has left already; None listens no more."""
+        self._listener = listener
+        if self.happened and listener is not None:
+            listener()
+
+    def happen(self) -> None:
+        """The client has left."""
+        self.happened = True
+        if self._listener is not None:
+            self._listener()
+
+
 class CancelOnDisconnect:
     """Cancels the surrounding block when the client leaves; the block then ends quietly.
 
-    `left` says afterwards whether that happened.
+    `left` says afterwards whether that happened. Under another server than ours, which has no `Departure`, a task waits
+    for the disconnect message.
     """
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._departure: Departure | None = scope["state"].get("departure")
         self._receive = receive
+        self._watch: asyncio.Task[None] | None = None
         self.left = False
 
     async def __aenter__(self) -> CancelOnDisconnect:
         task = asyncio.current_task()
         assert task is not None
         self._main = task
-        self._watch = asyncio.get_running_loop().create_task(self._until_left())
+        if self._departure is not None:
+            self._departure.listen(self._leave)
+        else:
+            self._watch = asyncio.get_running_loop().create_task(self._until_left())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._watch.cancel()
+        if self._departure is not None:
+            self._departure.listen(None)
+        if self._watch is not None:
+            self._watch.cancel()
         if self.left and isinstance(error, asyncio.CancelledError):
             return self._main.uncancel() == 0
         return False
 
+    def _leave(self) -> None:
+        self.left = True
+        self._main.cancel()
+
     async def _until_left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.left = True
-        self._main.cancel()
+        self._leave()
