@@ -40,6 +40,11 @@ test: dev
 	$(BIN)/coverage report --fail-under=90
 	$(BIN)/python -m pytest -m 'slow and not vllm'
 
+# The same service against a real vLLM on the CPU, in an environment of its own (3.5 GB).
+test-vllm: dev
+	$(PYTHON) tests/vllm/setup_env.py
+	$(BIN)/python -m pytest -m vllm tests/vllm
+
 bench: install
 	$(BIN)/python -m benchmarks.service
 

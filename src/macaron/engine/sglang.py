@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from macaron.engine.base import Capabilities, HopRequest
-from macaron.engine.http import HttpEngine
+from macaron.engine.http import HttpEngine, labels_after
 from macaron.engine.link.base import Link
 from macaron.engine.special import SpecialTokens
 from macaron.errors import ConfigError
@@ -65,7 +65,7 @@ class SglangEngine(HttpEngine):
 
     def _constraint(self, hop: HopRequest) -> dict[str, Any]:
         going_on = {"continue_final_message": True} if hop.prefill else {}
-        return {"regex": f"({'|'.join(map(_literal, hop.choices))})", **going_on}
+        return {"regex": f"({'|'.join(map(_literal, labels_after(hop.prefill, hop.choices)))})", **going_on}
 
 
 def _literal(label: str) -> str:
