@@ -30,7 +30,8 @@ class Background:
         return task
 
     async def drain(self, timeout: float) -> None:
-        """Wait for what is running, then cancel what is left."""
+        """Wait for what is running or about to, then cancel what is left."""
+        await asyncio.sleep(0)
         if self._tasks:
             _, late = await asyncio.wait(set(self._tasks), timeout=timeout)
             for task in late:

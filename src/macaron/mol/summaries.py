@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from macaron.conversation import Delta, Hop, Step, Usage
+from macaron.conversation import Answer, Delta, Hop, Step, Usage
 from macaron.engine.base import ChatMessage, Engine, HopRequest, Preempted, Queued
+from macaron.engine.messages import messages_from_items
 from macaron.errors import MacaronError, StoreError
 from macaron.hcp.schema import Contract
 from macaron.mol.activity import Activity
@@ -36,11 +36,18 @@ MAX_BYTES_PER_TOKEN = 16
 
 
 class Job(NamedTuple):
-    """A summary to be made: the answer hop it follows, with the messages the answer added and the instruction."""
+    """A summary to be made of a step: the answer hop it follows, and what the answer said."""
 
     step: Step
-    answer: HopRequest
-    said: Sequence[ChatMessage]
+    hop: HopRequest
+    answer: Answer
+
+    @property
+    def size(self) -> int:
+        """Bytes of text that the job keeps alive, roughly."""
+        answer = self.answer
+        said = len(answer.text) + len(answer.reasoning) + sum(len(call.arguments) for call in answer.calls)
+        return said + sum(map(_text_size, self.hop.messages))
 
 
 class Summaries:
@@ -72,9 +79,9 @@ class Summaries:
 
     def after(self, job: Job) -> None:
         """Make the summary of a turn that has just ended, in the way the profile chooses."""
-        size = _size(job)
+        size = job.size
         while self._lazy and self._bytes + size > PENDING_BYTES:
-            self._forget(self._lazy.popitem(last=False)[1])
+            self._bytes -= self._lazy.popitem(last=False)[1].size
         if self._mol.summary == "off" or self._background.full or self._bytes + size > PENDING_BYTES:
             self._observer.event("summary_skipped")
             return
@@ -82,12 +89,12 @@ class Summaries:
         if self._mol.summary == "lazy":
             self._lazy[job.step.id] = job
         else:
-            self._start(job)
+            self._start(job, size)
 
     async def wanted(self, step_id: str) -> str | None:
         """The summary of a turn whose note has to be decided now; waits for it a bounded time."""
         if (job := self._lazy.pop(step_id, None)) is not None:
-            self._start(job)
+            self._start(job, job.size)
         task = self._running.get(step_id)
         if task is None:
             return self._made.get(step_id)
@@ -100,14 +107,15 @@ class Summaries:
         if len(self._made) > REMEMBERED:
             self._made.popitem(last=False)
 
-    def _start(self, job: Job) -> None:
-        task = self._background.start(self._run(job), f"summary of {job.step.id}")
-        self._running[job.step.id] = task
-        task.add_done_callback(lambda _: self._forget(job))
+    def _start(self, job: Job, size: int) -> None:
+        step_id = job.step.id
+        task = self._background.start(self._run(job), f"summary of {step_id}")
+        self._running[step_id] = task
+        task.add_done_callback(lambda _: self._ended(step_id, size))
 
-    def _forget(self, job: Job) -> None:
-        self._running.pop(job.step.id, None)
-        self._bytes -= _size(job)
+    def _ended(self, step_id: str, size: int) -> None:
+        self._running.pop(step_id, None)
+        self._bytes -= size
 
     async def _run(self, job: Job) -> str | None:
         text, hop = None, None
@@ -156,24 +164,25 @@ class Summaries:
         return (text if outcome == "ok" else None), hop
 
     def _hop(self, job: Job) -> HopRequest:
-        """The answer's own prompt, longer: the engine has it cached."""
-        answer = job.answer
-        options: dict[str, Any] = {
-            name: answer.options[name] for name in ("tools", "chat_template_kwargs") if name in answer.options
-        }
-        if "tools" in options:
-            options["tool_choice"] = "none"
+        """The answer's own prompt, longer: the engine has it cached. Thinking is off where it is for routing."""
+        said = messages_from_items(job.answer.items())
+        options: dict[str, Any] = {"temperature": 0, "max_tokens": self._mol.summary_tokens}
+        if "tools" in job.hop.options:
+            options |= {"tools": job.hop.options["tools"], "tool_choice": "none"}
+        if self._mol.route.chat_template_kwargs:
+            options["chat_template_kwargs"] = self._mol.route.chat_template_kwargs
         return replace(
-            answer,
+            job.hop,
             kind="summary",
-            messages=[*answer.messages, *job.said, {"role": "user", "content": self._instruction}],
-            options={**options, "temperature": 0, "max_tokens": self._mol.summary_tokens},
+            messages=[*job.hop.messages, *said, {"role": "user", "content": self._instruction}],
+            options=options,
             timeout=self._timeout,
         )
 
 
-def _size(job: Job) -> int:
-    """Bytes of text a job keeps alive, roughly."""
-    messages = (*job.answer.messages, *job.said)
-    values = (message.get(name) for message in messages for name in ("content", "tool_calls"))
-    return sum(len(str(value)) for value in values if value)
+def _text_size(message: ChatMessage) -> int:
+    content = message.get("content")
+    calls = message.get("tool_calls")
+    if isinstance(content, str) and not calls:
+        return len(content)
+    return len(str(content or "")) + len(str(calls or ""))

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
 from macaron.engine.base import Engine, EngineEvent, HopRequest, Queued
-from macaron.engine.messages import messages_from_items
 from macaron.errors import BadRequest, EngineError, MacaronError
 from macaron.hcp.schema import Contract
 from macaron.ids import Ids
@@ -261,7 +260,8 @@ class Turns:
         self._observer.hop(hops[-1])
         steps = steps_from(frame, answers, hops, collector.usage)
         await self._store.put_steps(steps)
-        self._summarise(frame, hop, steps, answers, collector.usage)
+        # After the terminal event has been written, which it must not keep waiting.
+        asyncio.get_running_loop().call_soon(self._summarise, frame, hop, steps, answers, collector.usage)
         finishes = [Finish(answer.finish, answer.choice) for answer in answers]
         return Done(answers, finishes, collector.usage, hops)
 
@@ -272,7 +272,7 @@ class Turns:
             return
         own = own_summary(frame, answer, usage)
         if own is None:
-            self._summaries.after(Job(step, hop, messages_from_items(answer.items())))
+            self._summaries.after(Job(step, hop, answer))
         elif own and not frame.keep:
             self._summaries.remember(step.id, own)
 

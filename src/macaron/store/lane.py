@@ -46,6 +46,7 @@ class Lane(Generic[Work]):
         self._queue: SimpleQueue[list[Job[Work]] | None] = SimpleQueue()
         self._fresh: list[Job[Work]] = []
         self._pending = 0
+        self._together = False  # whether operations have been coming together lately
         self._closed = False
         self._thread = Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -62,11 +63,13 @@ class Lane(Generic[Work]):
             raise StoreError(f"{self.waiting} operations wait for the store; try again later", retry_after=1.0)
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        if not self._fresh:
+        if not self._fresh and self._together:
             # Waking the thread costs more than an operation: what one turn of the loop brings is handed over at once.
             loop.call_soon(self._hand_over)
         self._fresh.append(Job(work, future))
         self._pending += 1
+        if not self._together:
+            self._hand_over()
         return future
 
     def push(self, work: Work) -> None:
@@ -120,6 +123,7 @@ class Lane(Generic[Work]):
 
     def _resolve(self, outcomes: Sequence[Outcome]) -> None:
         self._pending -= len(outcomes)
+        self._together = len(outcomes) > 1 or self._pending > 0
         for future, value, error in outcomes:
             if future is None or future.done():
                 continue

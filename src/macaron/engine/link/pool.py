@@ -126,8 +126,11 @@ class Pool:
         """Write a request with the others of this turn of the loop.
 
         An engine on the same machine is woken once for all of them instead of once for each, which costs the sender
-        more than everything else about a request.
+        more than everything else about a request. A request that is alone does not wait.
         """
+        if len(self._live) - len(self._idle) <= 1:
+            transport.write(wire)
+            return
         if not self._unsent:
             self._loop.call_soon(self._write_unsent)
         self._unsent.append((transport, wire))
