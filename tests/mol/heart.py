@@ -14,7 +14,7 @@ from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Item, Me
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
 from macaron.hcp import Loaded, load
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.turn import Chosen, Done, TurnEvent
+from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service
@@ -91,17 +91,20 @@ class Heart:
 
     async def turn(self, items: Sequence[Item], **fields: Any) -> Outcome:
         """Run one turn to its end."""
-        chosen, done = None, None
+        chosen, answered, done = None, None, False
         async with aclosing(self.start(items, **fields)) as events:
             async for event in events:
                 match event:
                     case Chosen():
                         chosen = event
+                    case Answered():
+                        answered = event
                     case Done():
-                        done = event
+                        done = True
         assert chosen is not None
-        assert done is not None
-        return Outcome(chosen.specialist.label, chosen.reason, chosen.session, done.answers[0].items())
+        assert answered is not None
+        assert done
+        return Outcome(chosen.specialist.label, chosen.reason, chosen.session, answered.answers[0].items())
 
 
 def profile(folder: Path, mol: str = "", more: str = "", labels: tuple[str, ...] = ("L0", "L1", "L2", "L3")) -> Loaded:

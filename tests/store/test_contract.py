@@ -340,9 +340,9 @@ async def test_a_step_of_an_evicted_parent_begins_a_path(opened: OpenStore, cloc
 async def test_a_closed_store_says_so(opened: OpenStore) -> None:
     store = opened(Limits())
     await store.close()
-    for call in (store.ping(), store.path("t", "s"), store.put_steps([make("s")]), store.config()):
+    for call in (store.ping, lambda: store.path("t", "s"), lambda: store.put_steps([make("s")]), store.config):
         with pytest.raises(StoreError, match="closed"):
-            await call
+            await call()
 
 
 async def test_a_store_is_closed_twice_without_harm(opened: OpenStore) -> None:

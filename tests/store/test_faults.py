@@ -122,7 +122,7 @@ async def test_a_write_waits_for_another_process_and_reads_do_not(database: Path
     store = open_at(database, busy_timeout=30.0)
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        write = asyncio.create_task(store.put_steps([make("s")]))
+        write = asyncio.ensure_future(store.put_steps([make("s")]))
         assert await store.path("t", "s") == ()
         assert not write.done()
         other.execute("ROLLBACK")
@@ -165,7 +165,7 @@ async def test_a_step_that_cannot_be_encoded_is_refused_alone(database: Path) ->
 
 async def test_writes_given_up_by_their_caller_are_still_made(database: Path) -> None:
     store = open_at(database)
-    write = asyncio.create_task(store.put_steps([make("s")]))
+    write = asyncio.ensure_future(store.put_steps([make("s")]))
     await asyncio.sleep(0)
     write.cancel()
     with pytest.raises(asyncio.CancelledError):

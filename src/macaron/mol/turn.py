@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -39,8 +39,8 @@ class Chosen(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-class Done(NamedTuple):
-    """Last event of a turn: it is committed, and the client may know that it is complete."""
+class Answered(NamedTuple):
+    """The answer is whole but not durable yet: what tells the client so may be prepared, not sent."""
 
     answers: list[Answer]
     finishes: list[Finish]
@@ -48,7 +48,11 @@ class Done(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-TurnEvent = Chosen | list[Delta] | Done
+class Done(NamedTuple):
+    """Last event of a turn: it is committed, and the client may know that it is complete."""
+
+
+TurnEvent = Chosen | list[Delta] | Answered | Done
 
 
 class Decision(NamedTuple):
@@ -250,20 +254,21 @@ class Turns:
             raise
         if chosen is not None:
             yield chosen
-        yield await self._commit(frame, hop, collector, record, before)
-
-    async def _commit(
-        self, frame: Frame, hop: HopRequest, collector: Collector, record: _Record, before: tuple[Hop, ...]
-    ) -> Done:
         answers = collector.answers()
         hops = (*before, record.hop(collector.usage, "ok"))
-        self._observer.hop(hops[-1])
         steps = steps_from(frame, answers, hops, collector.usage)
-        await self._store.put_steps(steps)
+        committed = self._store.put_steps(steps)
+        try:
+            finishes = [Finish(answer.finish, answer.choice) for answer in answers]
+            yield Answered(answers, finishes, collector.usage, hops)
+        except BaseException:
+            self._background.start(_settled(committed), f"commit of {frame.request.id}")
+            raise
+        self._observer.hop(hops[-1])
+        await committed
         # After the terminal event has been written, which it must not keep waiting.
         asyncio.get_running_loop().call_soon(self._summarise, frame, hop, steps, answers, collector.usage)
-        finishes = [Finish(answer.finish, answer.choice) for answer in answers]
-        return Done(answers, finishes, collector.usage, hops)
+        yield Done()
 
     def _summarise(self, frame: Frame, hop: HopRequest, steps: list[Step], answers: list[Answer], usage: Usage) -> None:
         """A turn that has ended and is not its own summary gets a summary hop; one of several choices does not."""
@@ -289,7 +294,11 @@ class Turns:
         if not any(answer.text or answer.refusal or answer.calls for answer in answers):
             return
         steps = steps_from(frame, answers, hops, collector.usage, "failed" if failed else "cancelled")
-        self._background.start(self._store.put_steps(steps), f"commit of {frame.request.id}")
+        self._background.start(_settled(self._store.put_steps(steps)), f"commit of {frame.request.id}")
+
+
+async def _settled(write: Awaitable[None]) -> None:
+    await write
 
 
 class _Record:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from macaron.conversation import Item, Media, Message, ToolResult
 from macaron.errors import BadRequest, MacaronError, NotFound, Unavailable
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.turn import Chosen, Done, TurnEvent
+from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
@@ -109,22 +109,26 @@ class _Exchange:
         self, events: AsyncGenerator[TurnEvent, None], turn: TurnRequest, chat: ChatRequest, trace: bool
     ) -> None:
         chosen: Chosen | None = None
+        body, headers = b"", self._headers
         async for event in events:
             match event:
                 case Chosen():
                     chosen = event
                     self._service.metrics.turn(event.specialist.label, event.reason)
-                case Done():
+                case Answered():
                     shown = chosen if trace else None
                     usage = usage_object(event.usage, event.hops)
                     body = completion(
                         turn.id, int(time.time()), self._service.served, event.answers, usage, _metadata(shown, event)
                     )
-                    await send_body(self._send, 200, body, (JSON, *self._headers, *_trace_headers(shown, event)))
+                    headers = (JSON, *self._headers, *_trace_headers(shown, event))
+                case Done():
+                    await send_body(self._send, 200, body, headers)
 
     async def _streamed(
         self, events: AsyncGenerator[TurnEvent, None], turn: TurnRequest, chat: ChatRequest, trace: bool
     ) -> None:
+        last = b""
         async for event in events:
             match event:
                 case Chosen():
@@ -140,9 +144,10 @@ class _Exchange:
                     )
                 case list() if self._stream and self._chunks:
                     await self._stream.write(self._chunks.chunks(event))
-                case Done() if self._stream and self._chunks:
-                    usage = usage_object(event.usage, event.hops)
-                    await self._stream.end(self._chunks.finish(event.finishes, usage))
+                case Answered() if self._chunks:
+                    last = self._chunks.finish(event.finishes, usage_object(event.usage, event.hops))
+                case Done() if self._stream:
+                    await self._stream.end(last)
 
 
 def _own_fault(scope: Scope, error: Exception) -> MacaronError:
@@ -262,7 +267,7 @@ def _allowed(url: str, hosts: tuple[str, ...]) -> bool:
     return scheme == "https" and host in hosts
 
 
-def _trace_headers(chosen: Chosen | None, done: Done | None = None) -> Headers:
+def _trace_headers(chosen: Chosen | None, done: Answered | None = None) -> Headers:
     if chosen is None:
         return ()
     kinds = [hop.kind for hop in (done.hops if done else chosen.hops)]
@@ -275,7 +280,7 @@ def _trace_headers(chosen: Chosen | None, done: Done | None = None) -> Headers:
     )
 
 
-def _metadata(chosen: Chosen | None, done: Done | None = None) -> dict[str, str] | None:
+def _metadata(chosen: Chosen | None, done: Answered | None = None) -> dict[str, str] | None:
     if chosen is None:
         return None
     metadata = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -72,8 +72,11 @@ class Store(Protocol):
     `scope` isolates: nothing stored under one scope is ever returned for another.
     """
 
-    async def put_steps(self, steps: Sequence[Step]) -> None:
-        """Keep the sibling steps of one request, all or none. Written bytes do not depend on the history's length."""
+    def put_steps(self, steps: Sequence[Step]) -> Awaitable[None]:
+        """Keep the sibling steps of one request, all or none. Written bytes do not depend on the history's length.
+
+        The write may be under way when this returns; they are durable once the result was awaited.
+        """
         ...
 
     async def locate(

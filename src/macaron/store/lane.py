@@ -11,6 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from macaron.errors import StoreError
 
+NOT_URGENT_SECONDS = 0.05
+
 Work = TypeVar("Work")
 """What a lane is given to do; only its `run` knows how to call it."""
 
@@ -46,13 +48,14 @@ class Lane(Generic[Work]):
         self._queue: SimpleQueue[list[Job[Work]] | None] = SimpleQueue()
         self._fresh: list[Job[Work]] = []
         self._pending = 0
-        self._together = False  # whether operations have been coming together lately
+        self._soon = False
+        self._later: asyncio.TimerHandle | None = None
         self._closed = False
         self._thread = Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work) -> asyncio.Future[Any]:
-        """Queue an operation.
+    def submit(self, work: Work, *, urgent: bool = True) -> asyncio.Future[Any]:
+        """Queue an operation. One that is not urgent goes along with the next that is, or a moment later.
 
         Raises:
             StoreError: the store is closed, or too much waits already.
@@ -63,13 +66,16 @@ class Lane(Generic[Work]):
             raise StoreError(f"{self.waiting} operations wait for the store; try again later", retry_after=1.0)
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        if not self._fresh and self._together:
-            # Waking the thread costs more than an operation: what one turn of the loop brings is handed over at once.
-            loop.call_soon(self._hand_over)
         self._fresh.append(Job(work, future))
         self._pending += 1
-        if not self._together:
-            self._hand_over()
+        if not urgent:
+            if self._later is None:
+                self._later = loop.call_later(NOT_URGENT_SECONDS, self._hand_over)
+        elif not self._soon:
+            # What one turn of the loop brings is handed over at its end: the thread is woken once, and has the
+            # interpreter to itself while the loop waits.
+            self._soon = True
+            loop.call_soon(self._hand_over)
         return future
 
     def push(self, work: Work) -> None:
@@ -85,6 +91,10 @@ class Lane(Generic[Work]):
         await asyncio.to_thread(self._thread.join)
 
     def _hand_over(self) -> None:
+        self._soon = False
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         if self._fresh:
             self._queue.put(self._fresh)
             self._fresh = []
@@ -123,7 +133,6 @@ class Lane(Generic[Work]):
 
     def _resolve(self, outcomes: Sequence[Outcome]) -> None:
         self._pending -= len(outcomes)
-        self._together = len(outcomes) > 1 or self._pending > 0
         for future, value, error in outcomes:
             if future is None or future.done():
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -55,9 +55,9 @@ class SqliteStore:
         self._writer: Lane[Write] = Lane("store-writer", Writer(path, self._write_db, clock, self._committed).run)
         self._reader: Lane[Read] = Lane("store-reader", Reader(path, self._read_db).run)
 
-    async def put_steps(self, steps: Sequence[Step]) -> None:
+    def put_steps(self, steps: Sequence[Step]) -> Awaitable[None]:
         """See `Store.put_steps`."""
-        await self._writer.submit(Put(tuple(row_of(step, self._codec.encode(step)) for step in steps)))
+        return self._writer.submit(Put(tuple(row_of(step, self._codec.encode(step)) for step in steps)))
 
     async def locate(
         self, scope: str, digests: Sequence[str], *, asked: str, session: str | None = None, head: str = ""
@@ -82,7 +82,7 @@ class SqliteStore:
     async def put_summary(self, scope: str, step_id: str, summary: str | None, hop: Hop | None) -> None:
         """See `Store.put_summary`. Nothing happens where the step is gone; None leaves an earlier summary."""
         codec = self._write_codec
-        await self._writer.submit(lambda tx: writes.put_summary(tx, codec, scope, step_id, summary, hop))
+        await self._writer.submit(lambda tx: writes.put_summary(tx, codec, scope, step_id, summary, hop), urgent=False)
 
     async def freeze_note(self, scope: str, step_id: str, note: str) -> str:
         """See `Store.freeze_note`. A step that is gone takes the note without keeping it."""
