@@ -16,6 +16,7 @@ class MacaronError(Exception):
         param: path of the offending field in the caller's terms, such as `messages[3].role`.
         code: stable machine-readable reason.
         retry_after: seconds after which a retry may succeed, where that is known.
+        detail: what only the operator should read; it goes to the log and never to a client.
     """
 
     status: ClassVar[int] = 500
@@ -23,13 +24,20 @@ class MacaronError(Exception):
     default_code: ClassVar[str | None] = None
 
     def __init__(
-        self, message: str, *, param: str | None = None, code: str | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+        detail: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.param = param
         self.code = code or self.default_code
         self.retry_after = retry_after
+        self.detail = detail
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.__dict__.copy()))

@@ -187,8 +187,10 @@ def test_a_refused_key_is_not_quoted(status: int) -> None:
 
 def test_a_missing_model_tells_the_operator_what_to_check() -> None:
     error = reply(404, said("The model `L9` does not exist."))
-    assert "L9" in error.message
-    assert "engine.base_model" in error.message
+    assert error.detail is not None
+    assert "L9" in error.detail
+    assert "engine.base_model" in error.detail
+    assert "L9" not in error.message
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"[" * 100_000, b'{"error":' * 900 + b"1" + b"}" * 900, b"null", b"[1]"])

@@ -33,7 +33,7 @@ def test_identity_and_system_run_are_one_message_or_one_each() -> None:
     assert view_messages(view, merge_system=False)[:-1] == [
         {"role": "system", "content": "You are L1."},
         {"role": "system", "content": "Be brief."},
-        {"role": "developer", "content": "Be kind."},
+        {"role": "system", "content": "Be kind."},
     ]
 
 

@@ -95,7 +95,7 @@ async def test_what_is_no_json_object_is_400_in_the_apis_shape(stand: Standing, 
 
 
 @pytest.mark.parametrize("depth", [700, 850, 900, 930, 950, 970])
-@pytest.mark.parametrize("place", ["tools", "media", "response_format"])
+@pytest.mark.parametrize("place", ["tools", "response_format"])
 async def test_nesting_that_can_be_read_but_not_written_again_is_400(
     stand: Standing, depth: int, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,7 +104,6 @@ async def test_nesting_that_can_be_read_but_not_written_again_is_400(
     schema = b'"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"a":%b}}}'
     fields = {
         "tools": b'"tools":[{"type":"function","function":{"name":"f","parameters":%b}}]' + asked,
-        "media": b'"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":%b}}]}]',
         "response_format": schema + asked,
     }
     async with stand(by_words({})) as running:

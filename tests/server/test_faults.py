@@ -52,7 +52,7 @@ STATUSES = [
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("engine", "client", "code"), STATUSES)
 async def test_an_error_before_the_first_token_has_its_status_streamed_or_not(
-    stand: Standing, engine: int, client: int, code: str | None, stream: bool
+    stand: Standing, engine: int, client: int, code: str | None, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply = Reply(status=engine, error={"message": "the engine's own words"})
     async with stand(answering(reply)) as running:
@@ -60,7 +60,9 @@ async def test_an_error_before_the_first_token_has_its_status_streamed_or_not(
     assert (answer.status, answer.body["error"]["code"]) == (client, code)
     assert answer.headers["content-type"] == "application/json"
     assert set(answer.body["error"]) == {"message", "type", "param", "code"}
-    assert ("the engine's own words" in answer.body["error"]["message"]) == (engine not in (401, 403, 429))
+    told = "the engine's own words" in answer.body["error"]["message"]
+    assert told == (engine not in (401, 403, 404, 429)), "what names adapters or keys is the operator's"
+    assert (answer.headers["x-request-id"] in caplog.text) == (client >= 500)
 
 
 async def test_the_engines_refusal_keeps_its_param_and_code(stand: Standing) -> None:

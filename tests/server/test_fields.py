@@ -191,7 +191,6 @@ HOSTS = 'media_hosts = ["good.com"]'
 DATA = "data:image/png;base64,iVBORw0KGgo="
 PARTS: list[dict[str, Any]] = [
     {"type": "image_url", "image_url": {"url": DATA, "detail": "low"}},
-    {"type": "image_url", "image_url": DATA},
     {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
     {"type": "file", "file": {"file_data": DATA, "filename": "a.pdf"}},
     {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}},
@@ -212,6 +211,12 @@ async def test_media_is_passed_as_it_was_written(stand: Standing, part: dict[str
     [
         {"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest"}},
         {"type": "image_url", "image_url": "https://evil.com/x.png"},
+        {"type": "image_url", "image_url": DATA},
+        {"type": "image_url", "image_url": {"url": DATA}, "uuid": "another's"},
+        {"type": "image_url", "image_url": {"url": DATA, "path": "/etc/passwd"}},
+        {"type": "image_url", "image_url": {}},
+        {"type": "file", "file": {"file_id": "another's"}},
+        {"type": "image", "image": {"path": "/etc/passwd"}},
         {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}},
         {"type": "image_url", "image_url": {"url": "/etc/passwd"}},
         {"type": "image_url", "image_url": {"url": " " + DATA}},
@@ -229,11 +234,12 @@ async def test_media_is_passed_as_it_was_written(stand: Standing, part: dict[str
         {"type": "image_url", "image_url": {"url": "https://good.com:8080/x"}},
     ],
 )
-@pytest.mark.parametrize("role", ["user", "tool"])
+@pytest.mark.parametrize("role", ["user", "tool", "system"])
 async def test_an_address_the_engine_would_fetch_is_refused(stand: Standing, part: dict[str, Any], role: str) -> None:
     message = {"role": role, "content": [part], **({"tool_call_id": "x"} if role == "tool" else {})}
     async with stand(by_words({}), more=HOSTS) as running:
-        reply = await running.client.chat([*HI, message])
+        messages = [message, *HI] if role == "system" else [*HI, message]
+        reply = await running.client.chat(messages)
         assert reply.status == 400
         assert reply.body["error"]["type"] == "invalid_request_error"
         assert running.double.requests == []

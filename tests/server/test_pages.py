@@ -192,7 +192,8 @@ async def test_a_clients_harmless_name_is_kept_and_any_other_is_not(stand: Stand
 async def test_hops_tokens_and_routes_are_counted_by_specialist(stand: Standing) -> None:
     async with stand(by_words({"code": "L2"}, answer="one two three")) as running:
         await running.client.chat([{"role": "user", "content": "write code"}])
-        await running.client.chat(HI)
+        async with running.client.stream(HI) as response:
+            await response.read()
         seen = await numbers(running)
     assert seen["macaron_hops_total", "L0", "route", "ok"] == 2
     assert seen["macaron_hops_total", "L2", "answer", "ok"] == 1
@@ -201,7 +202,8 @@ async def test_hops_tokens_and_routes_are_counted_by_specialist(stand: Standing)
     assert seen["macaron_tokens_total", "L2", "answer", "completion"] == 3
     assert seen["macaron_tokens_total", "L0", "route", "prompt"] > 0
     assert seen["macaron_requests_total", "chat", "200"] == 2
-    assert seen["macaron_time_to_first_token_seconds_count", "L2"] == 1
+    assert seen["macaron_time_to_first_token_seconds_count", "L0"] == 1
+    assert ("macaron_time_to_first_token_seconds_count", "L2") not in seen, "it was not streamed"
     assert seen["macaron_hop_seconds_count", "L2", "answer"] == 1
     assert seen["macaron_request_seconds_count", "chat"] == 2
     assert seen["macaron_active_requests",] == 0

@@ -100,6 +100,10 @@ def _check(loaded: Loaded, engine: str, workers: int, store: str) -> None:
         )
     if workers > 1 and embedded:
         raise ConfigError("--workers must be 1 with the embedded engine: its queue has to see every request.")
+    if workers > 1 and (loaded.contract.store.chat == "digests" or loaded.contract.mol.summary == "lazy"):
+        raise ConfigError(
+            '--workers must be 1 with [store] chat = "digests" or [mol] summary = "lazy", which one process remembers.'
+        )
     if workers > 1 and store == "memory:":
         raise ConfigError("--workers must be 1 with the store `memory:`, which one process keeps; use sqlite.")
 

@@ -109,8 +109,10 @@ class EventParser:
         self._answer.add(decoded_chunk(payload, "chunk"), events)
 
 
-def events_from_completion(body: bytes) -> list[AnswerEvent]:
+def events_from_completion(body: bytes, choices: int = 1) -> list[AnswerEvent]:
     """The events of an answer that was not streamed: for each choice a `Delta` and a `Finish`, then the `Usage`.
+
+    `choices` is how many were asked for; an answer with fewer is broken.
 
     Raises:
         EngineError: the body is not a chat completion, or a choice in it has not ended.
@@ -119,7 +121,7 @@ def events_from_completion(body: bytes) -> list[AnswerEvent]:
     events: list[AnswerEvent] = []
     answer = AnswerState()
     answer.add(decoded_chunk(body, "completion"), events)
-    answer.close(1, events)
+    answer.close(choices, events)
     return events
 
 

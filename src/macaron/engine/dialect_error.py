@@ -84,9 +84,10 @@ def error_from_payload(status: int | None, payload: Any, *, retry_after: float |
             )
         case 404 | 405:
             return EngineError(
-                f"The engine does not know the model or path asked for (status {status}){said}; check engine.address, "
-                "engine.base_model and the adapters it was started with.",
+                f"The engine does not know what it was asked for (status {status}); the service's log says more.",
                 code="engine_not_found",
+                detail=f"The engine does not know the model or path asked for (status {status}){said}; check "
+                "engine.address, engine.base_model and the adapters it was started with.",
             )
         case 429:
             return Unavailable(

@@ -24,7 +24,7 @@ CHAT: Final = "/v1/chat/completions"
 JSON: Final = {"content-type": "application/json"}
 PROBE_TIMEOUT: Final = 5.0
 # How long to wait for the end of a body whose last event has come, so that its connection can be used again.
-DRAIN_TIMEOUT: Final = 0.25
+DRAIN_TIMEOUT: Final = 0.02
 
 T = TypeVar("T")
 
@@ -98,12 +98,12 @@ class HttpEngine(ABC):
         """See `Engine.answer`. Closing the iterator closes the connection, upon which the server ends its work."""
         body = await self._answer_body(hop)
         if not hop.stream:
-            yield await self._complete(body, hop.timeout)
+            yield await self._complete(body, hop.timeout, _choices(hop.options))
             return
         parser = EventParser(choices=_choices(hop.options))
         async with self._link.stream("POST", CHAT, body, JSON, timeout=hop.timeout) as reply:
             if reply.status != 200 or "json" in reply.headers.get("content-type", ""):
-                yield _events(Reply(reply.status, reply.headers, await reply.read()))
+                yield _events(Reply(reply.status, reply.headers, await reply.read()), _choices(hop.options))
                 return
             chunks = aiter(reply.chunks())
             while not parser.ended:
@@ -161,8 +161,8 @@ class HttpEngine(ABC):
             return body
         return encode_body({**shown, **fields, "messages": clean})
 
-    async def _complete(self, body: bytes, timeout: float) -> list[AnswerEvent]:
-        return _events(await self._link.request("POST", CHAT, body, JSON, timeout=timeout))
+    async def _complete(self, body: bytes, timeout: float, choices: int = 1) -> list[AnswerEvent]:
+        return _events(await self._link.request("POST", CHAT, body, JSON, timeout=timeout), choices)
 
     async def _list_models(self) -> list[ModelCard]:
         reply = await self._link.request("GET", "/v1/models", timeout=PROBE_TIMEOUT)
@@ -203,10 +203,10 @@ class Deadline:
             raise EngineTimeout(f"The engine did not finish within the hop's {self._seconds:g} seconds.") from None
 
 
-def _events(reply: Reply) -> list[AnswerEvent]:
+def _events(reply: Reply, choices: int) -> list[AnswerEvent]:
     if reply.status != 200:
         raise error_from_reply(reply.status, reply.body, retry_after=_retry_after(reply.headers))
-    return events_from_completion(reply.body)
+    return events_from_completion(reply.body, choices)
 
 
 def choice_from(events: Sequence[AnswerEvent], labels: Sequence[str], prefill: str) -> Choice:

@@ -18,7 +18,9 @@ def messages_from_items(items: Sequence[Item], *, reasoning: bool = False) -> li
     for item in items:
         match item:
             case Message(role, parts, extra):
-                messages.append({"role": role, "content": _content(parts), **extra})
+                # Templates know no developers: unless one has a branch for them, their words would vanish.
+                said_by = "system" if role == "developer" else role
+                messages.append({"role": said_by, "content": _content(parts), **extra})
             case ToolResult(call_id, parts):
                 messages.append({"role": "tool", "tool_call_id": call_id, "content": _content(parts)})
             case ToolCall():

@@ -79,13 +79,22 @@ class OpenAIEngine(HttpEngine):
     def _route_fields(self, hop: HopRequest) -> dict[str, Any]:
         """No prefill: the public API has no way to go on with an assistant's message."""
         fields: dict[str, Any] = {"temperature": 0, **self._constraint(hop)}
-        room = hop.options.get("max_tokens")
-        if room is not None:
-            fields["max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"] = room
-        return {key: value for key, value in fields.items() if key not in self._refused}
+        if (room := hop.options.get("max_tokens")) is not None:
+            fields["max_tokens"] = room
+        return self._negotiated(fields)
+
+    def _negotiated(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Fields of ours without those the server has refused; `max_tokens` has a newer name."""
+        kept = {key: value for key, value in fields.items() if key not in self._refused}
+        if "max_tokens" in fields and "max_tokens" in self._refused and "max_completion_tokens" not in self._refused:
+            kept["max_completion_tokens"] = fields["max_tokens"]
+        return kept
 
     async def _answer_body(self, hop: HopRequest) -> bytes:
         options = {key: value for key, value in hop.options.items() if key not in VENDOR_OPTIONS}
+        if hop.kind == "summary":
+            # Our own fields, so what the server refused in a route hop is not sent again.
+            options = self._negotiated(options)
         return self._render(hop, options, self._answer_fields(hop))
 
 

@@ -19,7 +19,6 @@ EXTRA_OPTIONS: Final = frozenset(
         "min_tokens",
         "stop_token_ids",
         "ignore_eos",
-        "no_stop_trim",
         "skip_special_tokens",
         "regex",
         "ebnf",

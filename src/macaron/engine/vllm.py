@@ -24,8 +24,6 @@ EXTRA_OPTIONS: Final = frozenset(
         "include_stop_str_in_output",
         "ignore_eos",
         "skip_special_tokens",
-        "spaces_between_special_tokens",
-        "prompt_logprobs",
         "bad_words",
         "structured_outputs",
     }

@@ -64,6 +64,10 @@ class Notes:
 
     async def _decide(self, scope: str, turn: Turn) -> str:
         note = turn.end.summary or await self._summaries.wanted(turn.end.id)
+        if not note and self._keep:
+            # The path was read before the route hop, during which another worker may have written a summary.
+            path = await self._store.path(scope, turn.end.id)
+            note = path[-1].summary if path else None
         if not note:
             self._observer.event("note_clipped")
             note = clipped_note(turn, self._tokens)

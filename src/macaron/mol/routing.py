@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from typing import Any, Literal, NamedTuple
@@ -15,6 +16,8 @@ from macaron.mol.observer import Observer
 from macaron.mol.prompt import question_messages
 from macaron.mol.route import RouteTemplate, context_text, question, request_text
 from macaron.registry.cards import Registry, Specialist
+
+log = logging.getLogger("macaron.mol")
 
 Reason = Literal["routed", "fallback", "retry", "single"]
 MEMO_ENTRIES = 8192
@@ -72,6 +75,7 @@ class Router:
             if label is not None:
                 break
             self._observer.event("route_retry" if attempt + 1 < ATTEMPTS else "route_fallback")
+            log.warning("the route hop of %s gave no label: %.200s", request.id, choice.text)
         specialist = (self._registry.get(label) if label else None) or self._default
         entry = self._entry
         outcome = "ok" if label else "fallback"

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 
 from macaron.engine.base import EngineEvent, HopRequest
 
 HELD_BATCHES = 4096
+
+
+class Started(NamedTuple):
+    """When a hop began: Unix time, and the clock its seconds are counted by."""
+
+    time: float
+    clock: float
+
+    @classmethod
+    def now(cls) -> Started:
+        """This moment."""
+        return cls(time.time(), time.perf_counter())
 
 
 class Held:
@@ -16,6 +30,7 @@ class Held:
 
     def __init__(self, hop: HopRequest, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
         self.hop = hop
+        self.started = Started.now()
         self._batches: asyncio.Queue[Sequence[EngineEvent] | Exception | None] = asyncio.Queue(HELD_BATCHES)
         self._task = asyncio.get_running_loop().create_task(self._read(events), name="speculative answer")
 

@@ -22,7 +22,7 @@ from macaron.mol.notes import Notes
 from macaron.mol.observer import Observer
 from macaron.mol.prompt import view_messages
 from macaron.mol.routing import Router
-from macaron.mol.speculate import Held
+from macaron.mol.speculate import Held, Started
 from macaron.mol.steps import Frame, own_summary, steps_from
 from macaron.mol.summaries import OUTCOME_LENGTH, Job, Summaries
 from macaron.mol.view import Head, view
@@ -149,6 +149,7 @@ class Turns:
     def _fixed(self, request: TurnRequest, found: Found) -> Decision | None:
         """A tool turn stays where it is; a pinned turn goes where the caller says."""
         registry = self._force.registry
+        pinned = self._pinned(request)
         if found.parent is not None and continues_tools(found):
             same = registry.get(found.parent.label)
             if same is None or same.revision != found.parent.revision:
@@ -156,15 +157,19 @@ class Turns:
                 same = registry.by_revision(found.parent.revision) or same
             if same is not None:
                 return Decision(same, "sticky")
+        return None if pinned is None else Decision(pinned, "pinned")
+
+    def _pinned(self, request: TurnRequest) -> Specialist | None:
         if request.pin is None:
             return None
+        registry = self._force.registry
         if (pinned := registry.get(request.pin)) is None:
             raise BadRequest(
                 f"`x-macaron-adapter` names {request.pin!r}; the labels are {', '.join(registry.labels)}.",
                 param="x-macaron-adapter",
                 code="unknown_adapter",
             )
-        return Decision(pinned, "pinned")
+        return pinned
 
     def _predict(self, found: Found) -> Specialist | None:
         if not (self._mol.speculate and self._engine.capabilities.concurrent_adapters):
@@ -233,7 +238,7 @@ class Turns:
     ) -> AsyncGenerator[TurnEvent, None]:
         before = (decision.hop,) if decision.hop else ()
         collector = Collector()
-        record = _Record(frame.specialist)
+        record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
         chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
         try:
             with self._activity:
@@ -243,7 +248,8 @@ class Turns:
                         if not deltas:
                             continue
                         if chosen is not None:
-                            self._observer.first_token(frame.specialist.label, time.perf_counter() - begun)
+                            if frame.request.stream:
+                                self._observer.first_token(frame.specialist.label, time.perf_counter() - begun)
                             yield chosen
                             chosen = None
                         yield deltas
@@ -304,9 +310,9 @@ async def _settled(write: Awaitable[None]) -> None:
 class _Record:
     """Times one answer hop."""
 
-    def __init__(self, specialist: Specialist) -> None:
+    def __init__(self, specialist: Specialist, started: Started) -> None:
         self._specialist = specialist
-        self._started, self._clock = time.time(), time.perf_counter()
+        self._started, self._clock = started
         self._queued = 0.0
 
     def without_queued(self, batch: Sequence[EngineEvent]) -> list[Delta | Finish | Usage]:

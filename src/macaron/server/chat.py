@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -21,9 +21,11 @@ from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, r
 from macaron.server.respond import JSON, Headers, fault, request_id, send_body, send_error
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
-from macaron.wire.chat import ChatRequest, chat_request
+from macaron.wire.chat import MEDIA_FIELDS, ChatRequest, chat_request
 from macaron.wire.chat_answer import ChatStream, completion, usage_object
 from macaron.wire.chat_options import VENDOR_OPTIONS
+
+log = logging.getLogger("macaron.server")
 
 SESSION_HEADERS = (b"x-session-id", b"session-id", b"x-conversation-id")
 MAX_SESSION_NAME = 256
@@ -52,6 +54,8 @@ class ChatEndpoint:
         except Exception as error:
             told = error if isinstance(error, MacaronError) else _own_fault(scope, error)
             status = told.status
+            if status >= 500 and told is error:
+                log.warning("request %s: %s", scope["state"]["request_id"].decode(), told.detail or told.message)
             await exchange.fail(told)
         finally:
             exchange.close()
@@ -169,7 +173,7 @@ def turn_request(service: Service, caller: Caller, chat: ChatRequest, headers: M
         message = f"The model `{chat.model[:80]}` is not served here; ask for `{service.served}`."
         raise NotFound(message, param="model", code="model_not_found")
     _check_options(service, chat)
-    _check_media(service, chat.items)
+    _check_media(service, (*chat.system, *chat.items))
     pin = headers.get(b"x-macaron-adapter")
     if pin is not None:
         caller.require("pin", "`x-macaron-adapter`")
@@ -233,30 +237,16 @@ def _check_part(service: Service, part: Media) -> None:
             param="messages",
             code="unsupported_content",
         )
-    value = part.raw[part.kind]
-    if not isinstance(value, str | dict):
-        raise BadRequest(f"A `{part.kind}` must be an object.", param=f"messages.{part.kind}", code="invalid_type")
-    url = value if isinstance(value, str) else value.get("url", "data:")
-    references = [url, *(text for text in _strings(part.raw) if "://" in text)]
-    if not all(isinstance(text, str) and _allowed(text, service.contract.engine.media_hosts) for text in references):
+    field = MEDIA_FIELDS[part.kind][0]
+    content = part.raw[part.kind][field]
+    hosts = service.contract.engine.media_hosts
+    # The content of sound is no address but bare base64.
+    if ":" in content if field == "data" else not _allowed(content, hosts):
         raise BadRequest(
             "Only `data:` URLs are passed to the engine; send the content itself.",
-            param=f"{part.kind}.url",
+            param=f"{part.kind}.{field}",
             code="url_not_allowed",
         )
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Every string in a part: engines differ in the fields they read addresses from."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for inner in value.values():
-                yield from _strings(inner)
-        case list():
-            for inner in value:
-                yield from _strings(inner)
 
 
 def _allowed(url: str, hosts: tuple[str, ...]) -> bool:

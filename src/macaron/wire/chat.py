@@ -16,7 +16,15 @@ from macaron.wire.chat_options import client_metadata, end_user, engine_options,
 from macaron.wire.fields import array, boolean, decode_object, integer, kind_of, mapping, one_of, refuse, short, string
 
 MAX_CHOICES = 16
-MEDIA_KINDS = ("image_url", "input_audio", "file", "video_url", "audio_url", "image")
+MEDIA_FIELDS = {
+    "image_url": ("url", "detail"),
+    "input_audio": ("data", "format"),
+    "file": ("file_data", "filename"),
+    "video_url": ("url",),
+    "audio_url": ("url",),
+}
+"""What a part of a kind may hold, its content first. Engines read more fields, from other places than the body."""
+
 T = TypeVar("T")
 
 CALL_FIELDS = ("id", "type", "function", "custom", "index")
@@ -51,7 +59,6 @@ class ChatRequest(Struct, frozen=True):
     n: int = 1
     user: str = ""
     affinity: str = ""
-    metadata: dict[str, str] = {}
 
 
 def chat_request(body: bytes) -> ChatRequest:
@@ -79,7 +86,6 @@ def chat_request(body: bytes) -> ChatRequest:
         n=_take(fields, "n", lambda value, path: integer(value, path, 1, MAX_CHOICES), 1),
         user=end_user(fields, metadata),
         affinity=_take(fields, "prompt_cache_key", short, ""),
-        metadata=metadata,
     )
     refuse_rest(fields)
     return request
@@ -181,15 +187,23 @@ def _parts(content: Any, path: str) -> tuple[Part, ...]:
 
 def _part(raw: Any, path: str) -> Part:
     part = mapping(raw, path)
-    match kind := one_of(part.get("type"), f"{path}.type", ("text", "refusal", *MEDIA_KINDS)):
+    match kind := one_of(part.get("type"), f"{path}.type", ("text", "refusal", *MEDIA_FIELDS)):
         case "text" | "refusal":
             if len(part) > 2:
                 _refuse_unknown(part, path, TEXT_FIELDS)
             return Text(string(part.get(kind), f"{path}.{kind}"))
         case _:
-            if kind not in part:
-                raise BadRequest(f"`{path}.{kind}` is required in a part of this type.", param=f"{path}.{kind}")
-            return Media(kind, part)
+            return _media(kind, part, path)
+
+
+def _media(kind: str, part: dict[str, Any], path: str) -> Media:
+    _refuse_unknown(part, path, ("type", kind))
+    inner, fields = mapping(part.get(kind), f"{path}.{kind}"), MEDIA_FIELDS[kind]
+    _refuse_unknown(inner, f"{path}.{kind}", fields)
+    string(inner.get(fields[0]), f"{path}.{kind}.{fields[0]}")
+    for name, value in inner.items():
+        string(value, f"{path}.{kind}.{name}")
+    return Media(kind, part)
 
 
 def _name(message: dict[str, Any], path: str) -> dict[str, Any]:

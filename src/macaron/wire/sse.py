@@ -10,8 +10,3 @@ PING = b": ping\n"
 def event(data: bytes) -> bytes:
     """One event whose data is a single line, as JSON without line ends is."""
     return b"data: " + data + b"\n\n"
-
-
-def named_event(name: str, data: bytes) -> bytes:
-    """One event with a type."""
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"

@@ -188,9 +188,10 @@ class LlamaCppEngine:
         lane = Lane(hop.adapter, hop.kind == "route")
         if not self._slots.capacity(lane):
             raise EngineError(
-                f"The embedded engine was not started for a {hop.kind} hop on adapter {hop.adapter!r}; it has "
-                f"{', '.join(self._ids) or 'no adapters'}. Restart the service with it.",
+                f"The embedded engine was not started for this {hop.kind} hop; the service's log says more.",
                 code="unknown_adapter",
+                detail=f"The embedded engine was not started for a {hop.kind} hop on adapter {hop.adapter!r}; it has "
+                f"{', '.join(self._ids) or 'no adapters'}. Restart the service with it.",
             )
         return lane
 

@@ -29,7 +29,7 @@ def prepare(hop: HopRequest, special: SpecialTokens) -> Prepared:
     Raises:
         BadRequest: a message or an option cannot be honoured.
     """
-    plan = plan_tools(hop.options)
+    plan = plan_tools(hop.options, keep_shown=hop.kind == "summary")
     given = hop.options.get("chat_template_kwargs")
     kwargs = dict(given) if isinstance(given, Mapping) else {}
     if plan.shown:

@@ -36,8 +36,9 @@ class _Choice(NamedTuple):
     names: frozenset[str] | None = None
 
 
-def plan_tools(options: Mapping[str, Any]) -> ToolPlan:
-    """The plan for these client options.
+def plan_tools(options: Mapping[str, Any], *, keep_shown: bool = False) -> ToolPlan:
+    """The plan for these client options. `keep_shown` leaves tools in the prompt that may not be called, so that it
+    goes on from one in which they might.
 
     Raises:
         BadRequest: a tool is not a function, or `tool_choice` or `response_format` is not understood.
@@ -52,7 +53,8 @@ def plan_tools(options: Mapping[str, Any]) -> ToolPlan:
         raise BadRequest("tool_choice is `required`, but there are no tools; send some.", param="tool_choice")
     if not functions or choice.mode == "none":
         # A model that sees no tools calls none, which no grammar could promise without knowing all it may say.
-        return ToolPlan(grammar=None if wanted is None else json_grammar(schema_of_format(wanted)))
+        grammar = None if wanted is None else json_grammar(schema_of_format(wanted))
+        return ToolPlan(tools if keep_shown else (), grammar=grammar)
     usable = [function for function in functions if choice.names is None or function["name"] in choice.names]
     single = options.get("parallel_tool_calls") is False or choice.mode == "named"
     grammar = None
