@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from macaron.conversation import Item, Message, Reasoning, Text, ToolCall, ToolResult, text_of
 from macaron.hcp import Loaded
 from macaron.mol import lookup
-from macaron.mol.identity import canonical_item, chain, head_digest
+from macaron.mol.identity import canonical_item, head_digest, item_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find, hydrate
 from tests.mol.heart import Heart, InstantEngine, answering, result, said, user
 
@@ -246,17 +246,19 @@ async def test_a_very_long_conversation_is_digested_off_the_event_loop(
     long = "word " * 120_000
     threads: list[threading.Thread] = []
 
-    def recorded(what: Sequence[Item], **options: Any) -> list[str]:
+    def recorded(item: Item) -> str | None:
         threads.append(threading.current_thread())
-        return chain(what, **options)
+        return item_digest(item)
 
-    monkeypatch.setattr(lookup, "chain", recorded)
+    monkeypatch.setattr(lookup, "item_digest", recorded)
     longs: list[Item] = [user(long), result("c", long), ToolCall("c", "f", long)]
     for item in longs:
         assert (await look(heart, [*items, item])).path
-        assert threads.pop() is not threading.main_thread()
+        assert threads
+        assert threading.main_thread() not in threads
+        threads.clear()
     await look(heart, [*items, user("short")])
-    assert threads.pop() is threading.main_thread()
+    assert threads == []
 
 
 async def test_hidden_state_is_opened_step_by_step(loaded: Loaded) -> None:

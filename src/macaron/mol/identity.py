@@ -102,30 +102,43 @@ class ItemDigests:
     A client sends its whole history with every request; finding a text again costs a tenth of making it canonical.
     """
 
-    def __init__(self, limit: int = 4_194_304) -> None:
+    def __init__(self, limit: int = 8_388_608) -> None:
         self._limit = limit
         self._bytes = 0
         self._known: dict[tuple[str, str], str] = {}
 
     def __call__(self, item: Item) -> str | None:
-        match item:
-            case Message(role, (Text(text),)) if WORTH_KEEPING[0] <= len(text) <= WORTH_KEEPING[1]:
-                key = (role, text)
-                digest = self._known.get(key)
-                return self._remember(key, item) if digest is None else digest
-            case _:
-                return item_digest(item)
-
-    def _remember(self, key: tuple[str, str], item: Item) -> str | None:
+        key = _worth_keeping(item)
+        known = self._known.get(key) if key else None
+        if known is not None:
+            return known
         digest = item_digest(item)
-        if digest is not None:
-            self._known[key] = digest
-            self._bytes += sys.getsizeof(key[1])
+        self.learn(item, digest)
+        return digest
+
+    def unknown(self, items: Iterable[Item]) -> list[Item]:
+        """Those of some items whose digests would have to be made."""
+        return [item for item in items if (key := _worth_keeping(item)) is None or key not in self._known]
+
+    def learn(self, item: Item, digest: str | None) -> None:
+        """Remember a digest, where that is worth its bytes; the oldest go."""
+        key = _worth_keeping(item)
+        if key is None or digest is None or key in self._known:
+            return
+        self._known[key] = digest
+        self._bytes += sys.getsizeof(key[1])
         while self._bytes > self._limit:
             oldest = next(iter(self._known))
             del self._known[oldest]
             self._bytes -= sys.getsizeof(oldest[1])
-        return digest
+
+
+def _worth_keeping(item: Item) -> tuple[str, str] | None:
+    match item:
+        case Message(role, (Text(text),)) if WORTH_KEEPING[0] <= len(text) <= WORTH_KEEPING[1]:
+            return role, text
+        case _:
+            return None
 
 
 def head_digest(system: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from macaron.conversation import Item, Message, Reasoning, Step, Text, ToolCall, ToolResult
-from macaron.mol.identity import answer_ends, by_model, chain, is_visible, item_digest, visible_count
+from macaron.mol.identity import ItemDigests, answer_ends, by_model, chain, is_visible, item_digest, visible_count
 from macaron.store.base import Store
 
 LARGE = 524_288
@@ -75,12 +75,10 @@ class Found(NamedTuple):
         return self.path[-1] if self.path else None
 
 
-async def find(
-    store: Store, request: TurnRequest, head: str, digest_of: Callable[[Item], str | None] = item_digest
-) -> Found:
+async def find(store: Store, request: TurnRequest, head: str, remembered: ItemDigests | None = None) -> Found:
     """Look a request up: the longest known prefix of its visible history, in one batched look-up."""
     items = request.items
-    digests = await asyncio.to_thread(chain, items) if is_large(items) else chain(items, digest_of=digest_of)
+    digests = await _digests(items, remembered or ItemDigests())
     ends = answer_ends(items)
     asked, depth = digests[-1], visible_count(items)
     new = Found((), items, asked, depth, hidden=frozenset(), retry=None)
@@ -97,6 +95,17 @@ async def find(
     hidden = frozenset(step.id for step in path if step.head == head or step.session == request.session)
     path, ids = hydrate([step if step.id in hidden else _without_reasoning(step) for step in path], items[:cut])
     return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, lookup.asked)
+
+
+async def _digests(items: Sequence[Item], remembered: ItemDigests) -> list[str]:
+    """The chain of the items; what would hold up the event loop is made on a thread."""
+    if not (is_large(items) and is_large(unknown := remembered.unknown(items))):
+        return chain(items, digest_of=remembered)
+    made = await asyncio.to_thread(lambda: [item_digest(item) for item in unknown])
+    fresh = {id(item): digest for item, digest in zip(unknown, made, strict=True)}
+    for item, digest in zip(unknown, made, strict=True):
+        remembered.learn(item, digest)
+    return chain(items, digest_of=lambda item: fresh[id(item)] if id(item) in fresh else remembered(item))
 
 
 def hydrate(path: Sequence[Step], items: Sequence[Item]) -> tuple[tuple[Step, ...], dict[str, str]]:
