@@ -90,8 +90,11 @@ async def test_client_cannot_pin_a_slot_or_an_adapter(engine: LlamaCppEngine) ->
 
 
 async def test_unknown_adapter_is_refused_here(engine: LlamaCppEngine) -> None:
-    with pytest.raises(EngineError, match="'four'"):
+    with pytest.raises(EngineError) as refusal:
         await events_of(engine, hop("Hello", "four"))
+    assert refusal.value.code == "unknown_adapter"
+    assert "'four'" in (refusal.value.detail or ""), "for the operator"
+    assert "four" not in refusal.value.message
 
 
 async def test_picture_is_refused_with_its_path(engine: LlamaCppEngine) -> None:
