@@ -10,10 +10,11 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Item, Message, Text, ToolCall, ToolResult
+from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Hop, Item, Message, Text, ToolCall, ToolResult
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
 from macaron.hcp import Loaded, load
 from macaron.mol.lookup import TurnRequest
+from macaron.mol.observer import Event, Speculation
 from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
@@ -128,3 +129,15 @@ def answering(text: str = "", calls: Sequence[ToolCall] = (), reasoning: str = "
     """The events of an answer that comes at once."""
     pieces = tuple(CallDelta(index, call.call_id, call.name, call.arguments) for index, call in enumerate(calls))
     return [Delta(0, text, reasoning, "", pieces), Finish("tool_calls" if calls else "stop")]
+
+
+class Silent:
+    """An observer that counts nothing."""
+
+    def hop(self, hop: Hop) -> None: ...
+
+    def first_token(self, label: str, seconds: float) -> None: ...
+
+    def speculation(self, outcome: Speculation) -> None: ...
+
+    def event(self, event: Event) -> None: ...

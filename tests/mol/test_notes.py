@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from macaron.conversation import Item, ToolCall
 from macaron.hcp import Loaded
+from macaron.mol.activity import Activity
+from macaron.mol.background import Background
 from macaron.mol.note import clip
+from macaron.mol.notes import Notes
+from macaron.mol.summaries import Summaries
 from tests.doubles.engine_double import Call, EngineDouble, Reply, Seen
 from tests.harness import Running, serve, write_profile
 from tests.mol.coder import NOTE, answers, coded, engine, note
-from tests.mol.heart import Heart, InstantEngine, answering, profile
+from tests.mol.heart import Heart, InstantEngine, Silent, answering, profile
 from tests.mol.heart import user as user_item
 from tests.mol.talk import LONG, TOOLS, TRACE, all_steps, eventually, is_summary, said, shown, user
 from tests.mol.talk import result as tool_message
@@ -308,3 +313,19 @@ async def test_a_turn_without_a_word_still_has_a_note(loaded: Loaded) -> None:
     await heart.turn([*items, user_item("r")])
     assert heart.engine.last("answer").messages[2]["content"] == "[summary of L1's answer: no text]"
     assert [hop.kind for hop in heart.engine.hops].count("summary") == 0
+
+
+async def test_a_summary_of_another_worker_counts_although_the_path_was_read_before_it(tmp_path: Path) -> None:
+    """Two services on one store, as two workers are: the second one's path was read before the first one's summary."""
+    heart = Heart(profile(tmp_path), InstantEngine(lambda _: "L1", lambda _: answering("word " * 400)))
+    other = Heart(profile(tmp_path), heart.engine)
+    outcome = await heart.turn([user_item("q")])
+    await heart.service.background.drain(5.0)
+    (step,) = await heart.store.session("local", outcome.session)
+    stale = (replace(step, summary=None),)
+    await heart.store.put_summary("local", step.id, "the other worker's summary", None)
+    contract = other.service.contract
+    silent = Silent()
+    summaries = Summaries(other.engine, heart.store, contract, "", Background(), Activity(), silent)
+    notes = await Notes(heart.store, summaries, contract, silent).for_view("local", stale, "L2", {step.id})
+    assert notes == {step.id: "the other worker's summary"}

@@ -102,6 +102,11 @@ def test_several_workers_are_refused_with_a_store_in_memory(home: Home, profile:
     assert "--workers must be 1 with the store `memory:`" in said
 
 
+def test_several_workers_are_refused_where_one_process_remembers(home: Home, profile: Profile) -> None:
+    said = refusal(home, "--profile", profile("[store]\nchat = 'digests'"), "--workers", "2")
+    assert '[store] chat = "digests"' in said
+
+
 def test_an_unknown_profile_is_refused_with_the_nearest_name(home: Home) -> None:
     assert "did you mean 'demi'" in refusal(home, "--profile", "demo")
 
