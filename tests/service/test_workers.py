@@ -32,26 +32,34 @@ def connections_to_both(service: Service) -> dict[int, Http]:
     def both() -> bool:
         http = service.http()
         assert http.get("/health").status == 200
-        found.setdefault(owner(http.local_port, service.control()["workers"]), http)
+        found.setdefault(owner(http.local_port, service.port, service.control()["workers"]), http)
         return len(found) == 2
 
     until(both, 20, "both workers accept connections")
     return found
 
 
-def owner(port: int, workers: list[int]) -> int:
-    """The worker that holds the other end of a connection from `port`."""
-    (inode,) = [
-        line.split()[9]
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-        if line.split()[2].endswith(f":{port:04X}")
-    ]
-    (pid,) = [pid for pid in workers if f"socket:[{inode}]" in links(pid)]
+def owner(port: int, served: int, workers: list[int]) -> int:
+    """The worker that holds the other end of a connection from `port` to `served`.
+
+    The kernel's table also has this machine's other connections, and ones that were closed a while ago.
+    """
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {
+        f"socket:[{line[9]}]"
+        for line in lines
+        if line[1].endswith(f":{served:04X}") and line[2].endswith(f":{port:04X}") and line[9] != "0"
+    }
+    (pid,) = [pid for pid in workers if inodes & links(pid)]
     return pid
 
 
 def links(pid: int) -> set[str]:
-    return {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()}
+    found: set[str] = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.add(os.readlink(entry))
+    return found
 
 
 def requests(http: Http) -> float:
