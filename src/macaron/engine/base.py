@@ -53,7 +53,6 @@ class HopRequest(Struct, frozen=True):
         stream: whether the client wants pieces; an engine may stream all the same.
         choices: for a route hop, the labels of which exactly one is wanted.
         prefill: for a route hop, the beginning of the assistant's answer that the prompt already contains.
-        affinity: requests with one affinity share prompt prefixes; a hint for caches.
         tenant: isolates prefix caches between tenants where the engine can.
         timeout: seconds the hop may take in all.
     """
@@ -65,7 +64,6 @@ class HopRequest(Struct, frozen=True):
     stream: bool = True
     choices: tuple[str, ...] = ()
     prefill: str = ""
-    affinity: str = ""
     tenant: str = ""
     timeout: float = 600.0
 

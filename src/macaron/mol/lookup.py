@@ -41,7 +41,6 @@ class TurnRequest(Struct, frozen=True):
     n: int = 1
     session: str | None = None
     pin: str | None = None
-    affinity: str = ""
 
     @property
     def scope(self) -> str:

@@ -98,7 +98,6 @@ class Router:
             stream=False,
             choices=self._registry.labels,
             prefill=self._template.prefill,
-            affinity="route",
             tenant=request.tenant,
             timeout=self._contract.engine.timeouts.route,
         )

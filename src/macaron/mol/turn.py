@@ -116,7 +116,7 @@ class Turns:
         decision = await self._decide(request, found)
         frame = self._frame(request, found, decision, head)
         held = decision.held
-        hop = held.hop if held else await self._answer_hop(request, found, decision.specialist, frame.session)
+        hop = held.hop if held else await self._answer_hop(request, found, decision.specialist)
         events = held.release() if held else self._engine.answer(hop)
         async with aclosing(self._answer(frame, decision, hop, events, begun)) as answer:
             async for event in answer:
@@ -184,13 +184,12 @@ class Turns:
         return predicted
 
     async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist) -> Held:
-        session = found.parent.session if found.parent else request.id
-        hop = await self._answer_hop(request, found, predicted, request.session or session)
+        hop = await self._answer_hop(request, found, predicted)
         return Held(hop, self._engine.answer(hop))
 
     # --- the answer ------------------------------------------------------------------------------------------------
 
-    async def _answer_hop(self, request: TurnRequest, found: Found, specialist: Specialist, session: str) -> HopRequest:
+    async def _answer_hop(self, request: TurnRequest, found: Found, specialist: Specialist) -> HopRequest:
         notes = await self._notes.for_view(request.scope, found.path, specialist.label, found.hidden)
         tools = list(canonical_tools(request.tools))
         shown = view(
@@ -207,7 +206,6 @@ class Turns:
             messages=view_messages(shown, merge_system=self._mol.merge_system, reasoning=self._mol.reasoning_in_body),
             options=options,
             stream=request.stream,
-            affinity=request.affinity or session,
             tenant=request.tenant,
             timeout=self._force.contract.engine.timeouts.answer,
         )

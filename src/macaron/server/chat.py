@@ -190,7 +190,6 @@ def turn_request(service: Service, caller: Caller, chat: ChatRequest, headers: M
         n=chat.n,
         session=_session(scope, headers),
         pin=pin.decode("latin-1") if pin is not None else None,
-        affinity=chat.affinity,
     )
 
 

@@ -46,7 +46,7 @@ class ChatRequest(Struct, frozen=True):
         tools: as the client wrote them.
         options: fields for the engine, checked.
         user: the end user, where the client names one.
-        affinity: the client's prompt cache key, a hint.
+        affinity: the client's prompt cache key; no engine here needs it.
     """
 
     model: str
