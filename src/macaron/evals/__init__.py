@@ -1,0 +1,1 @@
+"""Evaluations: suites, judges and the statistics under every quality claim."""

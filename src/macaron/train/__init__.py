@@ -1,0 +1,1 @@
+"""Training specialists: data, runs, checkpoints. Nothing here imports torch until a run needs it."""

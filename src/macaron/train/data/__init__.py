@@ -1,0 +1,1 @@
+"""Data for training: rows, sources, recipes, and what was done to them."""
