@@ -122,7 +122,7 @@ class Step(Struct, frozen=True):
         depth: canonical items from the root to the end of this step's outputs.
         digest: digest of the visible history up to the end of this step's outputs.
         asked: digest of the visible history up to the end of its inputs, which is the question that was routed; empty
-            for the first question of a conversation.
+            at a root, where no retry is looked for.
         head: digest of the client's leading system run and tools.
         inputs: items the request added after the parent; foreign ones first.
         outputs: items the client was given.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from macaron.conversation import Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from macaron.errors import StoreError
-from macaron.store.base import Config, Limits, Store, Totals
+from macaron.store.base import Config, Limits, Lookup, Store, Totals
 from tests.store.conftest import Clock, OpenStore
 from tests.store.steps import answered, hop, make
 
@@ -106,12 +106,20 @@ async def test_an_unknown_history_is_not_located(store: Store) -> None:
     assert (lookup.prefix, lookup.asked) == (None, None)
 
 
-async def test_an_asked_question_is_found_without_digests(store: Store) -> None:
+async def test_a_retry_is_the_first_step_that_asked_the_same_of_the_same_parent(store: Store) -> None:
+    root, stranger = make("root"), make("stranger")
+    first = make("first", root, asked="v1:again")
+    same = [make(step_id, root, asked="v1:again", head="other") for step_id in ("second", "third")]
+    other = [make("elsewhere", stranger, asked="v1:again"), make("different", root, asked="v1:else")]
+    for step in (root, stranger, *other, first, *same):
+        await store.put_steps([step])
+    assert (await store.locate("t", [root.digest], asked="v1:again", head="other")).asked == first
+    assert (await store.locate("t", [root.digest], asked="v1:never")).asked is None
+
+
+async def test_a_question_at_no_known_place_has_no_retry(store: Store) -> None:
     await chain(store, 2)
-    lookup = await store.locate("t", [], asked="v1:a-s1")
-    assert lookup.prefix is None
-    assert lookup.asked is not None
-    assert lookup.asked.id == "s1"
+    assert await store.locate("t", [], asked="v1:a-s1") == Lookup(None, None)
 
 
 PREFERENCES = [
@@ -134,11 +142,10 @@ async def test_a_named_session_then_an_equal_head_then_the_newest_is_preferred(
         make("newest-equal-head", head="head"),
         make("newest", head="third"),
     ):
-        await store.put_steps([replace(step, digest="v1:same", asked="v1:question")])
-    lookup = await store.locate("t", ["v1:same"], asked="v1:question", session=session, head=head)
+        await store.put_steps([replace(step, digest="v1:same")])
+    lookup = await store.locate("t", ["v1:same"], asked="none", session=session, head=head)
     assert lookup.prefix is not None
-    assert lookup.asked is not None
-    assert (lookup.prefix.step.id, lookup.asked.id) == (expected, expected)
+    assert lookup.prefix.step.id == expected
 
 
 async def test_scopes_do_not_see_each_other(store: Store) -> None:
@@ -150,7 +157,7 @@ async def test_scopes_do_not_see_each_other(store: Store) -> None:
     assert await store.session("mine", "one") == (mine,)
     lookup = await store.locate("mine", [mine.digest], asked=mine.asked, session="one")
     assert lookup.prefix is not None
-    assert (lookup.prefix.step, lookup.asked) == (mine, mine)
+    assert lookup.prefix.step == mine
     assert (await store.locate("nobody", [mine.digest], asked=mine.asked)).prefix is None
     assert await store.delete_step("nobody", "s") is False
 

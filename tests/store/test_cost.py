@@ -49,11 +49,9 @@ async def test_bytes_written_do_not_depend_on_the_history(database: Path) -> Non
     assert sizes[200] < 20 * page
 
 
-@pytest.mark.parametrize(
-    "sql", [reads.WALK, reads.SESSION, reads.KNOWN, reads.PICK_DIGEST, reads.PICK_ASKED, FIND_STEP]
-)
+@pytest.mark.parametrize("sql", [reads.WALK, reads.SESSION, reads.KNOWN, reads.PICK, reads.ASKED, FIND_STEP])
 def test_no_query_of_a_request_scans_a_table(database: Path, sql: str) -> None:
-    names = ("scope", "id", "session", "limit", "crcs", "crc", "digest", "head")
+    names = ("scope", "id", "session", "limit", "crcs", "crc", "digest", "head", "parent", "asked")
     parameters: Any = dict.fromkeys(names, "[]") if sql != FIND_STEP else ("t", "s")
     with closing(sqlite3.connect(database)) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]

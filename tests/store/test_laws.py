@@ -87,9 +87,9 @@ def steps_of(plan: list[Put]) -> list[Step]:
     return steps
 
 
-def best(steps: list[Step], ask: Ask, column: str, digest: int) -> Step | None:
+def best(steps: list[Step], ask: Ask, digest: int) -> Step | None:
     """The model of preference: named session, then equal head, then newest."""
-    found = [s for s in steps if s.scope == f"scope-{ask.scope}" and getattr(s, column) == f"d{digest}"]
+    found = [s for s in steps if s.scope == f"scope-{ask.scope}" and s.digest == f"d{digest}"]
     ranked = [(s.session == f"session-{ask.session}", s.head == f"h{ask.head}", steps.index(s)) for s in found]
     return steps[max(ranked)[2]] if ranked else None
 
@@ -109,10 +109,12 @@ def test_the_longest_prefix_of_the_scope_wins_by_the_order_of_preference(plan: l
                 session=f"session-{ask.session}",
                 head=f"h{ask.head}",
             )
-            known = [(i, best(steps, ask, "digest", digest)) for i, digest in enumerate(ask.digests)]
+            known = [(i, best(steps, ask, digest)) for i, digest in enumerate(ask.digests)]
             expected = [(i, step) for i, step in known if step is not None][-1:]
             assert ([(lookup.prefix.position, lookup.prefix.step)] if lookup.prefix else []) == expected
-            assert lookup.asked == best(steps, ask, "asked", ask.asked)
+            parent = lookup.prefix.step.id if lookup.prefix else "none"
+            again = [step for step in steps if step.parent == parent and step.asked == f"d{ask.asked}"]
+            assert lookup.asked == (again[0] if again else None)
 
     both(check)
 

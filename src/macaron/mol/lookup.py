@@ -58,7 +58,7 @@ class Found(NamedTuple):
         depth: its visible items.
         hidden: ids of the path's steps whose summaries and reasoning may be used. It is decided for each step, so that
             a history extended once under another head does not open what was made under the first.
-        retry: an earlier step that answered the same question.
+        retry: the first step that answered the same question at the same place.
     """
 
     path: tuple[Step, ...]
@@ -86,10 +86,10 @@ async def find(store: Store, request: TurnRequest, head: str, remembered: ItemDi
     scope = request.scope
     lookup = await store.locate(scope, [digests[end] for end in ends], asked=asked, session=request.session, head=head)
     if lookup.prefix is None:
-        return new._replace(retry=lookup.asked)
+        return new
     path = await store.path(scope, lookup.prefix.step.id)
     if not path:
-        return new._replace(retry=lookup.asked)
+        return new
     cut = ends[lookup.prefix.position] + 1
     hidden = frozenset(step.id for step in path if step.head == head or step.session == request.session)
     path, ids = hydrate([step if step.id in hidden else _without_reasoning(step) for step in path], items[:cut])

@@ -51,15 +51,18 @@ def context_text(path: Sequence[Step], tokens: int, hidden: Set[str]) -> str:
     """The session's last labels, each with its summary, or with the clipped answer: where there is no summary yet, or
     where the request has no claim on the step's hidden state.
     """
-    lines = []
-    recent = turns(path)[-CONTEXT_TURNS:]
-    share = tokens * BYTES_PER_TOKEN // max(len(recent), 1)
-    for turn in recent:
+    said = []
+    for turn in turns(path)[-CONTEXT_TURNS:]:
         step = turn.end
         made = step.note or step.summary if step.id in hidden else None
-        said = made or visible_text(step.outputs or ())
-        lines.append(f"{turn.label}: {clip(' '.join(said.split()), share)}")
-    return "\n".join(lines)
+        said.append((turn.label, made or visible_text(step.outputs or ())))
+    return context_lines(said, tokens)
+
+
+def context_lines(said: Sequence[tuple[str, str]], tokens: int) -> str:
+    """The context of at most about `tokens` from the labels of some turns and what stands for each, oldest first."""
+    share = tokens * BYTES_PER_TOKEN // max(len(said), 1)
+    return "\n".join(f"{label}: {clip(' '.join(text.split()), share)}" for label, text in said)
 
 
 def question(template: RouteTemplate, text: str, context: str = "") -> Question:

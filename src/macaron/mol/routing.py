@@ -60,7 +60,6 @@ class Router:
         specialist = self._registry.get(label) if label else None
         if specialist is None:
             return None
-        # The step of this retry has no route hop and will be the newest, so the store cannot tell it next time.
         self._remember((request.scope, found.asked), specialist.label)
         return Routed(specialist, "retry")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from macaron.conversation import Answer, Hop, Step, StepStatus, Usage
-from macaron.mol.identity import by_model, chain, visible_count
+from macaron.mol.identity import chain, visible_count
 from macaron.mol.lookup import Found, TurnRequest
 from macaron.mol.note import BYTES_PER_TOKEN
 from macaron.registry.cards import Specialist
@@ -60,13 +60,6 @@ def own_summary(frame: Frame, answer: Answer, usage: Usage) -> str | None:
     return text if not text or tokens <= frame.summary_tokens else None
 
 
-def _follows_an_answer(found: Found) -> bool:
-    """Whether a retry would look its question up. The first one of a conversation is never looked up, and costs less
-    where it is not kept: digests go into an index at random places.
-    """
-    return bool(found.path) or any(map(by_model, found.new))
-
-
 def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None) -> Step:
     request, found = frame.request, frame.found
     outputs = answer.items()
@@ -80,7 +73,7 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         scope=request.scope,
         depth=found.depth + visible_count(outputs),
         digest=chain(outputs, found.asked)[-1],
-        asked=found.asked if _follows_an_answer(found) else "",
+        asked=found.asked if found.parent else "",
         head=frame.head,
         label=frame.specialist.label,
         revision=frame.specialist.revision,

@@ -27,7 +27,7 @@ class Lookup(Struct, frozen=True):
 
     Attributes:
         prefix: the longest known prefix, None for a new conversation.
-        asked: an earlier step that answered exactly this question, for its label and revision: a retry.
+        asked: the first step that continued this prefix with exactly this question, for its label: a retry.
     """
 
     prefix: Located | None
@@ -85,7 +85,7 @@ class Store(Protocol):
         """Find the longest of `digests` (ordered shortest first) that ends a step, in one batched look-up.
 
         Among several steps with that digest: one in `session`, then one with an equal `head`, then the newest.
-        `asked` is looked up among the questions, with the same order of preference.
+        `asked` is looked up among the steps that continue the one found.
         """
         ...
 

@@ -64,13 +64,12 @@ class MemoryStore:
     ) -> Lookup:
         """See `Store.locate`."""
         self._check_open()
-        prefix = None
         for position in range(len(digests) - 1, -1, -1):
-            step = self._pick("digest", scope, digests[position], session, head)
+            step = self._pick(scope, digests[position], session, head)
             if step is not None:
-                prefix = Located(step, position)
-                break
-        return Lookup(prefix, self._pick("asked", scope, asked, session, head))
+                again = self._found.get(_retry_place(scope, step.id, asked))
+                return Lookup(Located(step, position), next(iter(again.values())).step if again else None)
+        return Lookup(None, None)
 
     async def path(self, scope: str, step_id: str) -> tuple[Step, ...]:
         """See `Store.path`. Begins later where the root's session was evicted."""
@@ -173,9 +172,9 @@ class MemoryStore:
         completion = sum(hop.usage.completion for hop in step.hops)
         self._charge(step.scope, steps=1, sessions=int(new), size=size, prompt=prompt, completion=completion)
 
-    def _pick(self, column: str, scope: str, digest: str, session: str | None, head: str) -> Step | None:
-        own = () if session is None else ((column, scope, digest, session, head), (column, scope, digest, session))
-        for place in (*own, (column, scope, digest, None, head), (column, scope, digest)):
+    def _pick(self, scope: str, digest: str, session: str | None, head: str) -> Step | None:
+        own = () if session is None else ((scope, digest, session, head), (scope, digest, session))
+        for place in (*own, (scope, digest, None, head), (scope, digest)):
             nodes = self._found.get(place)
             if nodes:
                 return nodes[next(reversed(nodes))].step
@@ -230,10 +229,15 @@ class MemoryStore:
 
 
 def _places(step: Step) -> Iterator[Hashable]:
-    """Where a step is looked for: by digest or question, in any session or its own, under any head or its own."""
-    for column, digest in (("digest", step.digest), ("asked", step.asked)):
-        base = (column, step.scope, digest)
-        yield base
-        yield (*base, step.session)
-        yield (*base, step.session, step.head)
-        yield (*base, None, step.head)
+    """Where a step is looked for: by digest, in any session or its own, under any head or its own; and as a retry."""
+    base = (step.scope, step.digest)
+    yield base
+    yield (*base, step.session)
+    yield (*base, step.session, step.head)
+    yield (*base, None, step.head)
+    if step.parent is not None:
+        yield _retry_place(step.scope, step.parent, step.asked)
+
+
+def _retry_place(scope: str, parent: str, asked: str) -> Hashable:
+    return ("retry", scope, parent, asked)

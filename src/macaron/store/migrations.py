@@ -61,9 +61,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             UNIQUE (scope, id)
         )""",
         "CREATE INDEX steps_digest ON steps (digest_crc, scope, head_crc)",
-        "CREATE INDEX steps_asked ON steps (asked_crc, scope, head_crc)",
         "CREATE INDEX steps_session_digest ON steps (session, digest_crc, head_crc)",
-        "CREATE INDEX steps_session_asked ON steps (session, asked_crc, head_crc)",
+        # A retry stands beside what it repeats. Parents are mostly recent, so this index grows at one end; one of the
+        # questions alone would grow at random places, which costs twice as much.
+        "CREATE INDEX steps_retry ON steps (parent, asked_crc) WHERE parent IS NOT NULL",
         # Apart from `steps`, so that a note or summary does not rewrite the content, and a path is walked densely.
         "CREATE TABLE bodies (seq INTEGER PRIMARY KEY, body BLOB NOT NULL)",
         """CREATE TABLE config (

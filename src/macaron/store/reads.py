@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -55,24 +55,22 @@ WHERE EXISTS (SELECT 1 FROM steps WHERE digest_crc = value AND scope = {SCOPE}) 
 TOTALS = "SELECT steps, sessions, bytes, prompt_tokens, completion_tokens FROM scopes WHERE "
 
 
-def _pick(column: str) -> str:
-    """The best step of a digest: one of the session, then one with an equal head, then the newest.
+MATCH = "digest_crc = :crc AND digest = :digest"
+OWN = f"session = (SELECT id FROM sessions WHERE scope = {SCOPE} AND name = :session) AND {MATCH}"
+NEWEST = "ORDER BY seq DESC LIMIT 1"
 
-    The first subquery that gives a row decides, the others are not run. Each is one search in an index.
-    """
-    match = f"{column}_crc = :crc AND {column} = :digest"
-    own = f"session = (SELECT id FROM sessions WHERE scope = {SCOPE} AND name = :session) AND {match}"
-    newest = "ORDER BY seq DESC LIMIT 1"
-    return f"""
-    SELECT {MARKED} FROM steps WHERE seq = coalesce(
-        (SELECT seq FROM steps WHERE {own} AND head_crc = :head {newest}),
-        (SELECT max(seq) FROM (SELECT seq FROM steps WHERE {own} LIMIT {DUPLICATES})),
-        (SELECT seq FROM steps WHERE scope = {SCOPE} AND {match} AND head_crc = :head {newest}),
-        (SELECT max(seq) FROM (SELECT seq FROM steps WHERE scope = {SCOPE} AND {match} LIMIT {DUPLICATES})))"""
+# The best step of a digest: one of the session, then one with an equal head, then the newest. The first subquery that
+# gives a row decides, the others are not run. Each is one search in an index.
+PICK = f"""
+SELECT {MARKED} FROM steps WHERE seq = coalesce(
+    (SELECT seq FROM steps WHERE {OWN} AND head_crc = :head {NEWEST}),
+    (SELECT max(seq) FROM (SELECT seq FROM steps WHERE {OWN} LIMIT {DUPLICATES})),
+    (SELECT seq FROM steps WHERE scope = {SCOPE} AND {MATCH} AND head_crc = :head {NEWEST}),
+    (SELECT max(seq) FROM (SELECT seq FROM steps WHERE scope = {SCOPE} AND {MATCH} LIMIT {DUPLICATES})))"""
 
-
-PICK_DIGEST = _pick("digest")
-PICK_ASKED = _pick("asked")
+ASKED = f"""
+SELECT {MARKED} FROM steps
+WHERE parent = :parent AND asked_crc = :crc AND asked = :asked ORDER BY seq LIMIT 1"""
 
 
 class Marked(NamedTuple):
@@ -100,13 +98,14 @@ class Reads:
 
     def locate(self, cursor: sqlite3.Cursor, query: Query, digests: Sequence[str], asked: str) -> Lookup:
         """See `Store.locate`."""
-        prefix = None
         for position in _known(cursor, query.scope, digests):
-            step = self._pick(cursor, PICK_DIGEST, query, digests[position])
-            if step is not None:
-                prefix = Located(step, position)
-                break
-        return Lookup(prefix, self._pick(cursor, PICK_ASKED, query, asked))
+            row = _pick(cursor, query, digests[position])
+            if row is not None:
+                parameters = {"parent": row[0], "asked": asked, "crc": crc32(asked.encode())}
+                again = cursor.execute(ASKED, parameters).fetchone()
+                steps = self._load(cursor, query.scope, [row] if again is None else [again, row])
+                return Lookup(Located(steps[0], position), steps[1] if again else None)
+        return Lookup(None, None)
 
     def path(self, cursor: sqlite3.Cursor, scope: str, step_id: str) -> tuple[Step, ...]:
         """See `Store.path`."""
@@ -116,17 +115,6 @@ class Reads:
         """See `Store.session`."""
         parameters = {"scope": scope, "session": session_id, "limit": limit}
         return self._load(cursor, scope, cursor.execute(SESSION, parameters).fetchall())
-
-    def _pick(self, cursor: sqlite3.Cursor, sql: str, query: Query, digest: str) -> Step | None:
-        parameters = {
-            "scope": query.scope,
-            "session": query.session,
-            "head": crc32(query.head.encode()),
-            "crc": crc32(digest.encode()),
-            "digest": digest,
-        }
-        steps = self._load(cursor, query.scope, cursor.execute(sql, parameters).fetchall())
-        return steps[0] if steps else None
 
     def _load(self, cursor: sqlite3.Cursor, scope: str, rows: Sequence[tuple[object, ...]]) -> tuple[Step, ...]:
         """The steps of some rows, which come newest first, oldest first."""
@@ -167,6 +155,18 @@ def _known(cursor: sqlite3.Cursor, scope: str, digests: Sequence[str]) -> Iterat
         else:
             end -= 1 + row[0]
             yield end
+
+
+def _pick(cursor: sqlite3.Cursor, query: Query, digest: str) -> tuple[Any, ...] | None:
+    parameters = {
+        "scope": query.scope,
+        "session": query.session,
+        "head": crc32(query.head.encode()),
+        "crc": crc32(digest.encode()),
+        "digest": digest,
+    }
+    row: tuple[Any, ...] | None = cursor.execute(PICK, parameters).fetchone()
+    return row
 
 
 def config(cursor: sqlite3.Cursor) -> Config:
