@@ -1,0 +1,1 @@
+"""What the coding specialist of `demi` learns from: requests and the code that answers them."""

@@ -1,0 +1,76 @@
+"""The same tool in different clothes: how its functions and parameters are spelt, and how much is described.
+
+Clients name their tools as they like. A specialist that only ever saw one spelling would copy that spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from macaron.train.demi.tools.shape import ToolUse, function_tool
+from macaron.train.demi.tools.spec import Tool
+
+
+class Dress(NamedTuple):
+    """Attributes:
+    names: `snake`, `camel`, `dotted` or `dotted_camel`.
+    parameters: `snake` or `camel`.
+    described: whether parameters carry descriptions.
+    """
+
+    names: str
+    parameters: str
+    described: bool
+
+    def name(self, family: str, tool: Tool) -> str:
+        match self.names:
+            case "camel":
+                return _camel(tool.name)
+            case "dotted":
+                return f"{family}.{tool.name}"
+            case "dotted_camel":
+                return f"{family.capitalize()}.{_camel(tool.name)}"
+            case _:
+                return tool.name
+
+    def tool(self, family: str, tool: Tool) -> dict[str, Any]:
+        """The function tool that a request shows."""
+        schema = self._schema(tool.schema)
+        return function_tool(self.name(family, tool), tool.description, schema)
+
+    def use(self, family: str, tool: Tool, arguments: Mapping[str, Any]) -> ToolUse:
+        return ToolUse(self.name(family, tool), {self._spelt(name): value for name, value in arguments.items()})
+
+    def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        properties = {
+            self._spelt(name): self._property(dict(each), top=True) for name, each in schema["properties"].items()
+        }
+        required = [self._spelt(name) for name in schema["required"]]
+        return {"type": "object", "properties": properties, "required": required}
+
+    def _property(self, each: dict[str, Any], *, top: bool) -> dict[str, Any]:
+        # The format of a date is no decoration: without it the value could not be known.
+        if not (self.described and top) and not each.get("description", "").endswith(("YYYY-MM-DD", "HH:MM")):
+            each.pop("description", None)
+        if "properties" in each:
+            each["properties"] = {
+                name: self._property(dict(part), top=False) for name, part in each["properties"].items()
+            }
+        return each
+
+    def _spelt(self, name: str) -> str:
+        return _camel(name) if self.parameters == "camel" else name
+
+
+def draw(random: Random) -> Dress:
+    """Plain snake case half of the time."""
+    names = random.choice(("snake", "snake", "snake", "camel", "dotted", "dotted_camel"))
+    parameters = "camel" if names.endswith("camel") and random.random() < 0.5 else "snake"
+    return Dress(names, parameters, described=random.random() < 0.5)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
