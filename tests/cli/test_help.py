@@ -12,7 +12,9 @@ from macaron.cli import build_cli
 
 COMMANDS = (
     ("serve",), ("chat",), ("status",), ("trace",), ("models", "pull"), ("models", "list"),
-    ("profile", "new"), ("profile", "list"), ("profile", "check"),
+    ("profile", "new"), ("profile", "list"), ("profile", "check"), ("data", "build"), ("data", "show"),
+    ("train", "sft"), ("train", "dpo"), ("runs", "list"), ("runs", "show"), ("runs", "compare"), ("runs", "export"),
+    ("evals", "routing"), ("evals", "tasks"), ("evals", "chat"),
 )  # fmt: skip
 
 

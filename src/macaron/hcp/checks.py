@@ -136,8 +136,6 @@ def _placed_entry_problems(entry: AdapterEntry, engine: EngineSection, place: Ke
             yield Problem((*place, "model"), "is for openai engines only; the embedded engine runs one base")
         case "llamacpp" if entry.engine_name:
             yield Problem((*place, "engine_name"), "is for running engines; the embedded engine loads source itself")
-        case "llamacpp" if entry.source and not _is_gguf(entry):
-            yield Problem((*place, "source"), "must be a GGUF file for the embedded engine")
         case "vllm" | "sglang" if entry.model:
             yield Problem((*place, "model"), f"is for openai engines only, the engine is {engine.kind}")
         case "openai" if is_adapter(entry):
@@ -145,10 +143,6 @@ def _placed_entry_problems(entry: AdapterEntry, engine: EngineSection, place: Ke
             yield Problem((*place, name), "an openai engine has no adapters; name another model with model, if any")
     if engine.kind != "llamacpp" and not (is_adapter(entry) or entry.model or engine.base_model):
         yield Problem(("engine", "base_model"), f"is missing; {entry.label} is only a prompt and runs on the bare base")
-
-
-def _is_gguf(entry: AdapterEntry) -> bool:
-    return entry.format == "gguf" or (not entry.format and entry.source.endswith(".gguf"))
 
 
 def _duplicates(values: Sequence[str], place: KeyPath) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from macaron.hcp.document import Document, Problem, read_document
 from macaron.hcp.files import Reference, inside, read_reference, references
 from macaron.hcp.lines import KeyPath
 from macaron.hcp.ranges import range_problems
-from macaron.hcp.schema import Contract, EngineSection, MolSection, ServiceSection, StoreSection
+from macaron.hcp.schema import AdapterEntry, Contract, EngineSection, MolSection, ServiceSection, StoreSection
 from macaron.hcp.strict import structure_problems
 
 SectionT = TypeVar("SectionT", bound=Struct)
@@ -110,7 +110,7 @@ class _Draft:
             yield from range_problems(mol, ("mol",))
             yield from checks.mol_problems(mol)
             for index, entry in enumerate(mol.adapters):
-                yield from self._file_problems(("mol", "adapters", index, "source"), entry.source)
+                yield from self._source_problems(("mol", "adapters", index, "source"), entry)
         if engine is not None:
             yield from range_problems(engine, ("engine",))
             yield from checks.engine_problems(engine, table["engine"])
@@ -131,12 +131,25 @@ class _Draft:
             return None
         return msgspec.convert(table, kind)
 
+    def _source_problems(self, place: KeyPath, entry: AdapterEntry) -> Iterator[Problem]:
+        problems = list(self._file_problems(place, entry.source))
+        yield from problems
+        embedded = self._engine is not None and self._engine.kind == "llamacpp"
+        if entry.source and embedded and not problems and not _is_loadable(self._document.folder, entry):
+            wanted = "a GGUF file, or the folder with adapter_config.json and adapter_model.safetensors"
+            yield Problem(place, f"must be {wanted} for the embedded engine, the value is {entry.source!r}")
+
     def _file_problems(self, place: KeyPath, value: str) -> Iterator[Problem]:
         if value:
             try:
                 inside(self._document.folder, value)
             except ConfigError as error:
                 yield Problem(place, error.message)
+
+
+def _is_loadable(folder: Path, entry: AdapterEntry) -> bool:
+    named = entry.format == "gguf" or entry.source.endswith(".gguf")
+    return named or inside(folder, entry.source).is_dir()
 
 
 def _environment_problems(engine: EngineSection, env: Mapping[str, str] | None) -> Iterator[Problem]:

@@ -25,6 +25,18 @@ _MAX_ITEMS = 4_194_304
 _MAX_STRING = 16_777_216
 
 
+class Dimensions(Struct, frozen=True):
+    """Sizes of a transformer: blocks, width of the residual stream and of the feed-forward layer, attention heads,
+    heads of keys and values, and the width of one head."""
+
+    layers: int
+    hidden: int
+    feed_forward: int
+    heads: int
+    kv_heads: int
+    head_width: int
+
+
 class GgufInfo(Struct, frozen=True):
     """Metadata of a model file.
 
@@ -34,6 +46,7 @@ class GgufInfo(Struct, frozen=True):
         context_length: tokens it was trained for, None where the file does not say.
         control_tokens: the texts that its tokenizer turns into control tokens.
         chat_template: Jinja, empty where there is none.
+        dimensions: None where the file does not give them, or not the same for all blocks.
     """
 
     name: str
@@ -41,6 +54,7 @@ class GgufInfo(Struct, frozen=True):
     context_length: int | None
     control_tokens: tuple[str, ...]
     chat_template: str
+    dimensions: Dimensions | None = None
 
 
 def read_gguf(path: Path) -> GgufInfo:
@@ -73,7 +87,22 @@ def _info(pairs: Mapping[str, Any]) -> GgufInfo:
         context_length=length if isinstance(length, int) else None,
         control_tokens=tuple(str(token) for token in control),
         chat_template=template if isinstance(template, str) else "",
+        dimensions=_dimensions(pairs, architecture),
     )
+
+
+def _dimensions(pairs: Mapping[str, Any], architecture: str) -> Dimensions | None:
+    names = ("block_count", "embedding_length", "feed_forward_length", "attention.head_count")
+    values = [pairs.get(f"{architecture}.{name}") for name in names]
+    values.append(pairs.get(f"{architecture}.attention.head_count_kv", values[-1]))
+    sizes = [value for value in values if isinstance(value, int) and value > 0]
+    if len(sizes) < len(values):
+        return None
+    layers, hidden, feed_forward, heads, kv_heads = sizes
+    width = pairs.get(f"{architecture}.attention.key_length", hidden // heads)
+    if not isinstance(width, int) or width < 2 or width % 2:
+        return None
+    return Dimensions(layers, hidden, feed_forward, heads, kv_heads, width)
 
 
 class _MalformedError(Exception):

@@ -22,6 +22,7 @@ from macaron.engine.llamacpp.params import LaunchParams
 from macaron.engine.llamacpp.slots import slots_needed
 from macaron.errors import ConfigError, Unavailable
 from macaron.hcp import Loaded
+from macaron.profiles.adapters import engine_adapters
 from macaron.registry.cards import Registry
 from macaron.server.control import serve_control
 from macaron.server.engines import Embedded
@@ -148,7 +149,8 @@ class Supervisor:
         options = self._options
         if options.weights is None:
             return
-        self._child = child = EngineChild(_launch_params(options, options.weights))
+        params = await asyncio.to_thread(_launch_params, options, options.weights)
+        self._child = child = EngineChild(params)
         stack.push_async_callback(child.stop)
         await child.start()
         try:
@@ -183,12 +185,11 @@ class Supervisor:
 def _launch_params(options: ServeOptions, weights: Path) -> LaunchParams:
     loaded = options.loaded
     section = loaded.contract.engine.llamacpp
-    sources = [entry.source for entry in loaded.contract.mol.adapters if entry.source]
     return LaunchParams(
         weights=str(weights),
         port=0,
         api_key="",
-        adapters=tuple(str(loaded.file(source)) for source in sources),
+        adapters=tuple(map(str, engine_adapters(loaded, weights))),
         slots=slots_needed(len(options.registry.specialists), section.slots_per_adapter),
         slot_context=section.slot_context,
         batch=section.batch,

@@ -1,0 +1,1 @@
+"""Run folders, read back: listed, looked at and compared."""
