@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install dev serve test test-fast lint bench bench-visible bench-litellm test-vllm clean
+.PHONY: install dev serve test test-fast lint bench bench-visible bench-train bench-litellm test-vllm demi demi-control demi-report clean
 
 install: $(VENV)/.installed
 
@@ -50,6 +50,51 @@ bench: install
 
 bench-visible: install
 	$(BIN)/python -m benchmarks.visible
+
+# Tokens a second of training, beside plain TRL.
+bench-train: dev
+	$(BIN)/python -m benchmarks.train
+
+# The four specialists of demi from nothing: data, adapters, and the copies that ship. Each step goes on where it stopped.
+DEMI := build/demi
+SHIPPED := src/macaron/profiles/demi/adapters
+TRAINED := 0 1 2 3
+
+demi: $(TRAINED:%=$(SHIPPED)/L%/run.json)
+
+$(DEMI)/data/l%/manifest.json: src/macaron/train/recipes/demi-l%.toml | $(VENV)/.installed-dev
+	$(BIN)/macaron data build demi-l$* --out $(@D)
+
+$(DEMI)/runs/L%/adapter/run.json: $(DEMI)/data/l%/manifest.json
+	$(BIN)/macaron train sft --config demi --adapter L$* --data $(<D) --out $(DEMI)/runs/L$* --resume
+
+$(SHIPPED)/L%/run.json: $(DEMI)/runs/L%/adapter/run.json
+	$(BIN)/macaron train publish $(DEMI)/runs/L$* --to $(@D)
+
+.PRECIOUS: $(DEMI)/data/l%/manifest.json $(DEMI)/runs/L%/adapter/run.json
+
+# One adapter of the same total size on the union of the four data sets, to see what the specialists are worth.
+demi-control: $(DEMI)/runs/control/adapter/run.json
+
+$(DEMI)/runs/control/adapter/run.json: $(TRAINED:%=$(DEMI)/data/l%/manifest.json)
+	$(BIN)/macaron train sft --config demi-control $(foreach n,$(TRAINED),--data L$(n)=$(DEMI)/data/l$(n)) --out $(DEMI)/runs/control --resume
+
+# What the adapters are worth, on cases they never saw. BRIEFS=FILE.jsonl adds briefs for interfaces by other people.
+RESULTS := $(DEMI)/results
+CONTROL := $(DEMI)/runs/control
+WITH := $(foreach n,$(TRAINED),--adapters L$(n)=$(SHIPPED)/L$(n)) $(if $(wildcard $(CONTROL)/adapter),--adapters control=$(CONTROL))
+
+demi-report: dev
+	$(BIN)/macaron data build demi-routing-heldout --out $(DEMI)/data/routing-heldout
+	$(BIN)/macaron data build demi-chat-heldout --out $(DEMI)/data/chat-heldout
+	$(BIN)/macaron data build demi-l0 --out $(DEMI)/data/l0
+	$(BIN)/macaron evals routing $(DEMI)/data/routing-heldout/test.jsonl $(if $(BRIEFS),--surface-briefs $(BRIEFS)) \
+		--base --baseline $(DEMI)/data/l0/train.jsonl $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals chat $(DEMI)/data/chat-heldout/test.jsonl $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite ui $(if $(BRIEFS),--briefs $(BRIEFS)) $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite code $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite tools $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals report $(RESULTS) --document docs/demi.md
 
 # LiteLLM's proxy in an environment of its own, so that `make bench` measures it too.
 bench-litellm: install .venv-litellm/.installed

@@ -15,6 +15,7 @@ COMMANDS = (
     ("profile", "new"), ("profile", "list"), ("profile", "check"), ("data", "build"), ("data", "show"),
     ("train", "sft"), ("train", "dpo"), ("runs", "list"), ("runs", "show"), ("runs", "compare"), ("runs", "export"),
     ("evals", "routing"), ("evals", "tasks"), ("evals", "chat"),
+    ("evals", "diagnose"), ("evals", "report"),
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from macaron.errors import MacaronError
 
 def build_cli() -> typer.Typer:
     """The whole command line."""
-    from macaron.cli import chat, models, profile, serve, status, trace
+    from macaron.cli import chat, data, evals, models, profile, runs, serve, status, trace, train
 
     app = typer.Typer(
         name="macaron",
@@ -33,6 +33,10 @@ def build_cli() -> typer.Typer:
     app.command(epilog=trace.EXAMPLES)(trace.trace)
     app.add_typer(models.app)
     app.add_typer(profile.app)
+    app.add_typer(data.app)
+    app.add_typer(train.app)
+    app.add_typer(runs.app)
+    app.add_typer(evals.build())
     return app
 
 
