@@ -13,7 +13,8 @@ from macaron.cli import build_cli
 COMMANDS = (
     ("serve",), ("chat",), ("status",), ("trace",), ("models", "pull"), ("models", "list"),
     ("profile", "new"), ("profile", "list"), ("profile", "check"), ("data", "build"), ("data", "show"),
-    ("train", "sft"), ("train", "dpo"), ("runs", "list"), ("runs", "show"), ("runs", "compare"), ("runs", "export"),
+    ("train", "sft"), ("train", "dpo"), ("train", "publish"),
+    ("runs", "list"), ("runs", "show"), ("runs", "compare"), ("runs", "export"),
     ("evals", "routing"), ("evals", "tasks"), ("evals", "chat"),
     ("evals", "diagnose"), ("evals", "report"),
 )  # fmt: skip

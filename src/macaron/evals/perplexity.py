@@ -66,8 +66,8 @@ def dialogue_losses(
         )
     with quiet_libraries():
         base = find_base(loaded)
-        studio = Studio(loaded, base, BaseTokenizer(load_tokenizer(base)), label)
-        shown = [(row.group or row.source, part) for row in rows if (part := _cut(studio.sft(row))) is not None]
+        studio = Studio(loaded, base, BaseTokenizer(load_tokenizer(base)))
+        shown = [(row.group or row.source, part) for row in rows if (part := _cut(studio.sft(row, label))) is not None]
         if not shown:
             raise ConfigError(f"no dialogue has an answer in its first {MAX_TOKENS} tokens; name others", param="data")
         return list(_losses(_model(base, adapter), shown, progress))

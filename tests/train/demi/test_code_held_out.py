@@ -107,7 +107,7 @@ def test_a_data_set_fits_its_budget_as_training_encodes_it(
 
     loaded = load_contract(find_profile("demi"))
     base = find_base(loaded)
-    studio = Studio(loaded, base, BaseTokenizer(load_tokenizer(base)), label)
-    encoded = [studio.sft(row) for row in train[name]]
+    studio = Studio(loaded, base, BaseTokenizer(load_tokenizer(base)))
+    encoded = [studio.sft(row, label) for row in train[name]]
     assert 0.8 * budget <= sum(len(row.ids) for row in encoded) <= budget
     assert max(len(row.ids) for row in encoded) <= 1_024
