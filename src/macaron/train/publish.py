@@ -47,7 +47,8 @@ def _halve(source: Path, target: Path) -> None:
     import numpy
     from safetensors.numpy import load_file, save_file
 
-    tensors = {name: value.astype(numpy.float16) for name, value in load_file(source).items()}
+    with numpy.errstate(over="ignore"):
+        tensors = {name: value.astype(numpy.float16) for name, value in load_file(source).items()}
     broken = [name for name, value in tensors.items() if not numpy.isfinite(value).all()]
     if broken:
         raise ConfigError(f"{broken[0]} of {source} holds values that float16 cannot; train with a lower --lr")
