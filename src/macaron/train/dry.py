@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -56,12 +56,28 @@ def marked(row: Encoded, tokenizer: Any) -> Text:
     """A row's text with the tokens that carry loss marked; the middle of what is given is cut if it is long."""
     learned = set(row.learned)
     text = Text()
-    shown = _shown_places(row)
-    for before, place in zip([-1, *shown], shown, strict=False):
-        if place != before + 1:
+    end = 0
+    # A token may be part of a character, so that tokens are shown together as far as they are alike.
+    for is_learned, start, stop in _stretches(_shown_places(row), learned):
+        if start != end:
             text.append(" […] ", style="italic")
-        text.append(tokenizer.decode([row.ids[place]]), style=_LEARNED if place in learned else _GIVEN)
+        text.append(tokenizer.decode(row.ids[start:stop]), style=_LEARNED if is_learned else _GIVEN)
+        end = stop
     return text
+
+
+def _stretches(places: Sequence[int], learned: Set[int]) -> Iterator[tuple[bool, int, int]]:
+    """Whether it carries loss, start and end of each run of tokens that are next to each other and alike."""
+    start = 0
+    for at in range(1, len(places) + 1):
+        if (
+            at < len(places)
+            and places[at] == places[at - 1] + 1
+            and (places[at] in learned) == (places[start] in learned)
+        ):
+            continue
+        yield places[start] in learned, places[start], places[at - 1] + 1
+        start = at
 
 
 def volume(rows: Iterable[Encoded]) -> Volume:
