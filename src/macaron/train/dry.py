@@ -68,16 +68,13 @@ def marked(row: Encoded, tokenizer: Any) -> Text:
 
 def _stretches(places: Sequence[int], learned: Set[int]) -> Iterator[tuple[bool, int, int]]:
     """Whether it carries loss, start and end of each run of tokens that are next to each other and alike."""
-    start = 0
-    for at in range(1, len(places) + 1):
-        if (
-            at < len(places)
-            and places[at] == places[at - 1] + 1
-            and (places[at] in learned) == (places[start] in learned)
-        ):
-            continue
-        yield places[start] in learned, places[start], places[at - 1] + 1
-        start = at
+    start = before = places[0]
+    for place in places[1:]:
+        if place != before + 1 or (place in learned) != (start in learned):
+            yield start in learned, start, before + 1
+            start = place
+        before = place
+    yield start in learned, start, before + 1
 
 
 def volume(rows: Iterable[Encoded]) -> Volume:

@@ -25,7 +25,7 @@ th { color: var(--soft); font-weight: 600; } .number { text-align: right; } .mar
 .warns { padding: .4rem .7rem; border-radius: .3rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0 1rem; font-size: 13px; }
 summary { cursor: pointer; } .name { color: var(--soft); }
-svg { width: 100%; height: auto; max-width: 60rem; } svg text { fill: var(--soft); font-size: 12px; }
+svg { display: block; width: 100%; height: auto; max-width: 60rem; } svg text { fill: var(--soft); font-size: 12px; }
 svg .axis { stroke: var(--line); } svg .curve { fill: none; stroke-width: 1.8; }
 .key { display: inline-block; width: .8rem; height: .2rem; margin: 0 .4rem .2rem 1rem; }
 """
