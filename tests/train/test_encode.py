@@ -104,11 +104,18 @@ def test_both_answers_of_a_pair_follow_one_prompt(studio: Studio, tokenizer: Bas
     assert "".join(map(tokenizer.text, pair.prompt)).endswith("bye<|im_end|>\n<|im_start|>assistant\n")
 
 
+def test_the_whole_label_and_the_end_of_a_route_are_learned(studio: Studio, tokenizer: BaseTokenizer) -> None:
+    row = studio.route(RouteRow("a", "s", messages=(said("user", "fix it"),), label="L2"))
+    assert learned_text(row, tokenizer) == "L2<|im_end|>"
+
+
 def test_one_token_decides_a_route(studio: Studio, tokenizer: BaseTokenizer) -> None:
     row = studio.route(RouteRow("a", "s", messages=(said("user", "fix it"),), label="L2"))
-    assert learned_text(row, tokenizer) == "2"
+    assert tokenizer.text(row.ids[row.learned[row.decides]]) == "2"
     assert [tokenizer.text(token) for token in row.choices] == ["0", "1", "2", "3"]
-    assert whole_text(row, tokenizer).endswith("<request>\nfix it\n</request><|im_end|>\n<|im_start|>assistant\nL2")
+    assert whole_text(row, tokenizer).endswith(
+        "<request>\nfix it\n</request><|im_end|>\n<|im_start|>assistant\nL2<|im_end|>"
+    )
 
 
 def test_a_route_row_is_asked_as_serving_asks_it(tiny_loaded: Loaded) -> None:
@@ -153,6 +160,6 @@ def test_a_varied_question_names_the_right_specialist(studio: Studio, tokenizer:
     shown = whole_text(row, tokenizer)
     own = next(item for item in studio.registry.specialists if item.label == "L3")
     assert f"\n{variant.names['L3']}: {own.description}\n" in shown
-    assert shown.endswith(f"assistant\n{variant.names['L3']}")
+    assert shown.endswith(f"assistant\n{variant.names['L3']}<|im_end|>")
     assert (f"\n{variant.names['L1']}: Yes.\n" in shown) == (seed % 2 == 0)
     assert len(set(row.choices)) == len(variant.registry.labels)

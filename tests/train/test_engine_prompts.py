@@ -113,5 +113,6 @@ async def test_a_route_is_encoded_as_the_engine_evaluates_it(
         {"role": "system", "content": system.removeprefix("<|im_start|>system\n")},
         {"role": "user", "content": user.partition("<|im_end|>")[0]},
     ]
-    assert row.ids[:-1] == await evaluated(server, loaded, messages, prefill="L")
-    assert row.ids[-1] in row.choices
+    deciding = row.learned[row.decides]
+    assert row.ids[:deciding] == await evaluated(server, loaded, messages, prefill="L")
+    assert row.ids[deciding] in row.choices

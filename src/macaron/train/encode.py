@@ -35,12 +35,14 @@ class Encoded(NamedTuple):
     Attributes:
         ids: token ids.
         learned: positions in `ids`, ascending, of the tokens that carry loss; never 0, which nothing predicts.
-        choices: for a route row, the token that decides for each label, of which one is at `learned[0]`.
+        choices: for a route row, the token that decides for each label.
+        decides: for a route row, the index in `learned` of the token that decides.
     """
 
     ids: list[int]
     learned: list[int]
     choices: tuple[int, ...] = ()
+    decides: int = 0
 
 
 class Pair(NamedTuple):
@@ -142,7 +144,7 @@ class RouteEncoder:
         self._tokenizer = tokenizer
 
     def encode(self, row: RouteRow, asked: RouteQuestion) -> Encoded:
-        """Loss is on the token that decides, or on the tokens that do.
+        """Loss is on the whole label and the end token, so that a label is written also where nothing enforces it.
 
         Raises:
             ConfigError: the row cannot be shown, or one of its labels is none of the question's.
@@ -153,10 +155,12 @@ class RouteEncoder:
             if label not in asked.names:
                 raise ConfigError(f"label {label!r} is none of {', '.join(asked.names)}", param="label")
         messages = route_messages(asked.template, row.messages, asked.names, entry=asked.entry, context=asked.context)
-        prompt = self._tokenizer.ids(self._template.prompt(messages) + asked.prefill)
-        answer = asked.targets[asked.names[row.label]]
+        text = self._template.prompt(messages)
+        asking, prompt = self._tokenizer.ids(text), self._tokenizer.ids(text + asked.prefill)
+        ids = prompt + asked.targets[asked.names[row.label]]
+        begun = len(asking) if prompt[: len(asking)] == asking else len(prompt)
         choices = tuple(tokens[0] for tokens in asked.targets.values())
-        return Encoded(prompt + answer, list(range(len(prompt), len(prompt) + len(answer))), choices)
+        return Encoded(ids, list(range(begun, len(ids))), choices, decides=len(prompt) - begun)
 
 
 def route_question(loaded: Loaded, registry: Registry, names: Mapping[str, str], tokenizer: Tokenizer) -> RouteQuestion:
@@ -198,4 +202,4 @@ def _target(label: str, plan: ChoicePlan, tokenizer: Tokenizer) -> list[int]:
     while text != plan.begun and plan.begun.startswith(text) and tokens:
         text += tokenizer.text(tokens.pop(0))
     rest = tokens if text == plan.begun and tokens else tokenizer.ids(label[len(plan.begun) :])
-    return rest[:1] if plan.one_token else [*rest, tokenizer.end]
+    return [*rest, tokenizer.end]

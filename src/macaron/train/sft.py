@@ -133,7 +133,7 @@ def _right(batch: Iterable[Encoded], logits: Any) -> int:
     right, at = 0, 0
     for row in batch:
         if row.choices:
-            scores = logits[at, list(row.choices)]
-            right += row.choices[int(scores.argmax())] == row.ids[row.learned[0]]
+            scores = logits[at + row.decides, list(row.choices)]
+            right += row.choices[int(scores.argmax())] == row.ids[row.learned[row.decides]]
         at += len(row.learned)
     return right
