@@ -90,6 +90,8 @@ demi-report: dev
 	$(BIN)/macaron data build demi-l0 --out $(DEMI)/data/l0
 	$(BIN)/macaron evals routing $(DEMI)/data/routing-heldout/test.jsonl $(if $(BRIEFS),--surface-briefs $(BRIEFS)) \
 		--base --baseline $(DEMI)/data/l0/train.jsonl $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals routing $(DEMI)/data/routing-heldout/test.jsonl --newcomer src/macaron/evals/data/newcomer.toml \
+		$(WITH) --out $(RESULTS)/newcomer
 	$(BIN)/macaron evals chat $(DEMI)/data/chat-heldout/test.jsonl $(WITH) --out $(RESULTS)
 	$(BIN)/macaron evals tasks --suite ui $(if $(BRIEFS),--briefs $(BRIEFS)) $(WITH) --out $(RESULTS)
 	$(BIN)/macaron evals tasks --suite code $(WITH) --out $(RESULTS)

@@ -86,6 +86,9 @@ def routing(
     surface_briefs: Annotated[
         list[Path] | None, typer.Option(help="Plain briefs, each wrapped as a request that carries a surface.")
     ] = None,
+    newcomer: Annotated[
+        Path | None, typer.Option(help="TOML of a card that the router does not know, and requests for it.")
+    ] = None,
     base: Annotated[bool, typer.Option("--base", help="Ask the bare base too.")] = False,
     baseline: Annotated[
         list[Path] | None, typer.Option(help="Rows to train TF-IDF and logistic regression on, as a yardstick.")
@@ -94,18 +97,25 @@ def routing(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how often the entry specialist chooses the right label."""
+    from macaron.evals.newcomer import read_newcomer
     from macaron.evals.report import routing_tables
     from macaron.evals.results import Results
     from macaron.evals.rows import read_route_rows, read_surface_rows
     from macaron.evals.run_routing import evaluate_routing, routing_json
+    from macaron.registry.cards import registry_from
 
     loaded = load(find_profile(profile))
     labels, entry = [item.label for item in loaded.contract.mol.adapters], loaded.contract.mol.entry
     rows = [*read_route_rows(data or [], labels, entry), *read_surface_rows(surface_briefs or [])]
+    registry = registry_from(loaded)
+    if newcomer is not None:
+        registry, more = read_newcomer(newcomer, registry)
+        rows += more
     training = read_route_rows(baseline, labels, entry) if baseline else []
     files = chosen_adapters(loaded, adapters)
     with Results(out and out / "routing.jsonl") as results, progress_bars(Console(stderr=True)) as progress:
-        report = asyncio.run(evaluate_routing(loaded, rows, files, results, progress, base=base, training=training))
+        work = evaluate_routing(loaded, rows, files, results, progress, base=base, training=training, registry=registry)
+        report = asyncio.run(work)
     _show(routing_json(report), routing_tables(report), out and out / "routing.json", as_json)
 
 

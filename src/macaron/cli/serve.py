@@ -155,8 +155,11 @@ def _greet(options: ServeOptions, port: int) -> None:
     address = f"http://{shown}:{port}"
     specialists = ", ".join(f"{item.label} {item.name}" for item in options.registry.specialists)
     lines = [f"{mol.served_model} is ready at {address}/v1", f"specialists: {specialists}"]
+    untrained = [item.label for item in options.registry.specialists if item.state == "prompt"]
     if options.registry.prompt_only:
         lines.append("They differ by their prompts only: no adapter of this profile has been trained yet.")
+    elif untrained:
+        lines.append(f"Only a prompt, without an adapter of its own: {', '.join(untrained)}.")
     key = ""
     if options.key_file is None:
         lines.append(f"No key is asked for ({OPEN_MODE}=1).")

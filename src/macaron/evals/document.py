@@ -38,7 +38,8 @@ def numbers(results: Path, adapters: Mapping[str, Path]) -> str:
     """Every summary that lies in a folder of results, and the runs that made the adapters.
 
     Args:
-        results: the `--out` of `macaron evals routing`, `tasks` and `chat`.
+        results: the `--out` of `macaron evals routing`, `tasks` and `chat`; `newcomer` in it that of `routing` with
+            a newcomer.
         adapters: folders in PEFT's format with the `run.json` of their runs, by label.
 
     Raises:
@@ -49,7 +50,9 @@ def numbers(results: Path, adapters: Mapping[str, Path]) -> str:
     if not (routing or chat or suites):
         raise ConfigError(f"{results} holds no summary; run `macaron evals routing --out {results}` first")
     parts = [_adapters(adapters)]
-    parts += [_routing(routing)] if routing else []
+    parts += [_routing("Routing, on sources that were never trained on", routing)] if routing else []
+    newcomer = _read(results / "newcomer" / "routing.json")
+    parts += [_routing("Routing with a card that was never trained on", newcomer)] if newcomer else []
     parts += [_suite(name, found) for name, found in suites.items()]
     parts += [_chat(chat)] if chat else []
     return "\n\n".join(part for part in parts if part)
@@ -89,10 +92,10 @@ def _metrics(run: RunRecord) -> str:
     return ", ".join(f"{name.removeprefix('dev_')} {value:.3f}" for name, value in sorted(shown.items()))
 
 
-def _routing(found: Table) -> str:
+def _routing(title: str, found: Table) -> str:
     subjects = found.get("subjects") or {"L0": found}
     head = ["subject", "n", "accuracy", "95 %", "canonical", "parse errors", "ms p50", "ms p90"]
-    lines = ["### Routing, on sources that were never trained on", "", *_head(head)]
+    lines = [f"### {title}", "", *_head(head)]
     for name, one in subjects.items():
         times = one["latency_ms"]
         lines.append(

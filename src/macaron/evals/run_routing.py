@@ -18,7 +18,7 @@ from macaron.evals.routing import Progress, RoutingSummary, route_rows, summaris
 from macaron.evals.stats import Paired
 from macaron.evals.subjects import BASE, open_subjects
 from macaron.hcp import Loaded
-from macaron.registry.cards import registry_from
+from macaron.registry.cards import Registry, registry_from
 from macaron.train.data.rows import RouteRow
 
 
@@ -31,12 +31,15 @@ class RoutingReport(NamedTuple):
 
 async def evaluate_routing(
     loaded: Loaded, rows: Sequence[RouteRow], adapters: Mapping[str, Path], results: Results, progress: Progress, *,
-    base: bool = False, training: Sequence[RouteRow] = (),
+    base: bool = False, training: Sequence[RouteRow] = (), registry: Registry | None = None,
 ) -> RoutingReport:  # fmt: skip
     """Route all rows with the entry specialist, with every adapter that is no specialist of the profile (a control),
     with the bare base where it is wanted, and with the baseline where there are rows to train it on.
 
     The engines run one after another: each gives the route hop its only slot, as in a quiet service.
+
+    Args:
+        registry: the labels and cards to ask with, the profile's if None.
 
     Raises:
         ConfigError, BadRequest: there are no rows, or a row or an adapter cannot be used.
@@ -44,7 +47,7 @@ async def evaluate_routing(
     """
     if not rows:
         raise ConfigError("there are no rows; name a file with `messages`, `label` and `source` in every line")
-    questions = Questions(loaded, registry_from(loaded))
+    questions = Questions(loaded, registry or registry_from(loaded))
     entry = questions.registry.entry
     chosen: dict[str, str | None] = {entry: entry if entry in adapters else None}
     chosen |= {name: name for name in adapters if questions.registry.get(name) is None}
