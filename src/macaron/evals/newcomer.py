@@ -1,4 +1,4 @@
-"""A specialist that the router was never trained with: whether its card alone wins it its requests, and at whose cost."""
+"""A specialist that the router was never trained with: does its card alone win its requests, and at whose cost?"""
 
 from __future__ import annotations
 
