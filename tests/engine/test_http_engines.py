@@ -398,7 +398,6 @@ def test_engines_say_what_they_are_and_can() -> None:
     vllm, sglang, other = (kind(link, base_model="b", special=SPECIAL, context_length=5) for kind in KINDS)
     assert (vllm.kind, sglang.kind, other.kind) == ("vllm", "sglang", "openai")
     assert all(engine.capabilities.context_length == 5 for engine in (vllm, sglang, other))
-    assert (vllm.capabilities.can_count_tokens, sglang.capabilities.can_count_tokens) == (True, False)
     assert (sglang.capabilities.adapters, other.capabilities.adapters) == (True, False)
     assert "structured_outputs" in vllm.capabilities.extra_options
     assert "regex" in sglang.capabilities.extra_options

@@ -25,20 +25,16 @@ class Capabilities(Struct, frozen=True):
         concurrent_adapters: runs requests of different adapters at the same time; speculation needs it.
         adapters: LoRA adapters can be chosen per request.
         media: parts that are not text are understood.
-        non_stream: a request that is not streamed can be cancelled, so it may be sent as one.
         logprobs: token log-probabilities are returned.
         context_length: tokens of prompt and answer together, None where the engine does not say.
-        can_count_tokens: `count_tokens` gives a number.
         extra_options: fields beyond the public API that the engine reads; others are refused rather than ignored.
     """
 
     concurrent_adapters: bool = True
     adapters: bool = True
     media: bool = True
-    non_stream: bool = True
     logprobs: bool = True
     context_length: int | None = None
-    can_count_tokens: bool = False
     extra_options: frozenset[str] = frozenset()
 
 

@@ -49,7 +49,7 @@ class VllmEngine(HttpEngine):
     @property
     def capabilities(self) -> Capabilities:
         """See `Engine.capabilities`."""
-        return Capabilities(context_length=self._context_length, can_count_tokens=True, extra_options=EXTRA_OPTIONS)
+        return Capabilities(context_length=self._context_length, extra_options=EXTRA_OPTIONS)
 
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int | None:
         """See `Engine.count_tokens`. The server counts text only: an image counts as its place holder."""

@@ -65,9 +65,7 @@ class LlamaCppEngine:
             concurrent_adapters=False,
             adapters=bool(self._ids),
             media=False,
-            non_stream=False,
             context_length=self._config.slot_context,
-            can_count_tokens=True,
             extra_options=EXTRA_OPTIONS,
         )
 
