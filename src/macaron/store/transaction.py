@@ -14,7 +14,7 @@ EVERYBODY = 0
 
 CHARGE = """
 UPDATE scopes SET steps = steps + ?, sessions = sessions + ?, bytes = bytes + ?, prompt_tokens = prompt_tokens + ?,
-    completion_tokens = completion_tokens + ? WHERE id = ? RETURNING sessions, bytes"""
+    completion_tokens = completion_tokens + ? WHERE id IN (?, ?) RETURNING id, sessions, bytes"""
 
 
 class Transaction:
@@ -47,6 +47,10 @@ class Transaction:
             number = self._scopes[name] = row[0]
         return number
 
+    def know_scope(self, name: str, number: int) -> None:
+        """Remember a scope's number for the rest of the transaction."""
+        self._scopes[name] = number
+
     def charge(self, scope: int, more: Totals) -> None:
         """Add to a scope's totals, and to everybody's."""
         for number in (scope, EVERYBODY):
@@ -55,12 +59,14 @@ class Transaction:
 
     def finish(self) -> None:
         """Write the totals. Everybody's are written also where nothing changed: that proves that it can be done."""
+        everybody = self._charges.pop(EVERYBODY, Totals())
+        alone = next(iter(self._charges), EVERYBODY) if len(self._charges) < 2 else EVERYBODY
         for scope, more in self._charges.items():
-            if scope != EVERYBODY:
-                self.cursor.execute(CHARGE, (*astuple(more), scope))
-        more = self._charges.get(EVERYBODY, Totals())
-        row = self.cursor.execute(CHARGE, (*astuple(more), EVERYBODY)).fetchone()
-        self.total_sessions, self.total_bytes = row
+            if scope != alone:
+                self.cursor.execute(CHARGE, (*astuple(more), scope, scope))
+        # One scope alone has grown by as much as everybody.
+        rows = self.cursor.execute(CHARGE, (*astuple(everybody), EVERYBODY, alone)).fetchall()
+        ((_, self.total_sessions, self.total_bytes),) = (row for row in rows if row[0] == EVERYBODY)
         self._charges.clear()
 
     def drop_empty(self, scope: int) -> None:

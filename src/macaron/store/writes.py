@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -21,11 +23,14 @@ def _inserts(head: str, row: str, tail: str = "") -> dict[int, str]:
     return {rows: f"{head} VALUES {', '.join([row] * rows)} {tail}" for rows in ROWS}
 
 
+# Whatever else has to be known comes along: a question of its own would cost as much again as this statement.
 ADD_SESSIONS = _inserts(
     "INSERT INTO sessions (scope, name, steps, bytes, touched)",
-    "(?, ?, ?, ?, ?)",
+    "((SELECT id FROM scopes WHERE name = ?), ?, ?, ?, ?)",
     """ON CONFLICT (scope, name) DO UPDATE SET steps = steps + excluded.steps, bytes = bytes + excluded.bytes,
-    touched = max(touched, excluded.touched) RETURNING scope, name, id, steps""",
+    touched = max(touched, excluded.touched)
+    RETURNING (SELECT scopes.name FROM scopes WHERE scopes.id = scope), scope, name, id, steps,
+    (SELECT ifnull(max(seq), 0) FROM steps)""",
 )
 ADD_STEPS = _inserts(
     """INSERT INTO steps
@@ -77,8 +82,7 @@ class Put(NamedTuple):
 
 def put_steps(tx: Transaction, rows: Sequence[Row]) -> None:
     """Write the steps of any number of requests."""
-    sessions = _put_sessions(tx, rows)
-    (last,) = tx.cursor.execute("SELECT ifnull(max(seq), 0) FROM steps").fetchone()
+    sessions, last = _put_sessions(tx, rows)
     numbers = {(row.step.scope, row.step.id): seq for seq, row in enumerate(rows, last + 1)}
     columns = [_columns(tx, row, sessions, numbers) for row in rows]
     _insert(tx, ADD_STEPS, columns)
@@ -86,30 +90,38 @@ def put_steps(tx: Transaction, rows: Sequence[Row]) -> None:
     tx.put.extend(row.step for row in rows)
 
 
-def _put_sessions(tx: Transaction, rows: Sequence[Row]) -> dict[tuple[int, str], int]:
-    """Count the steps into their sessions and scopes; returns the sessions' numbers."""
-    grown: dict[tuple[int, str], Totals] = {}
+def _put_sessions(tx: Transaction, rows: Sequence[Row]) -> tuple[dict[tuple[str, str], int], int]:
+    """Count the steps into their sessions and scopes; returns the sessions' numbers, and that of the newest step."""
+    grown: dict[tuple[str, str], Totals] = {}
     for row in rows:
-        key = (tx.scope(row.step.scope), row.step.session)
+        key = (row.step.scope, row.step.session)
         grown[key] = add(grown[key], row.totals) if key in grown else row.totals
     values = [(scope, name, more.steps, more.bytes, tx.now) for (scope, name), more in grown.items()]
     numbers = {}
-    for scope, name, number, steps in _insert(tx, ADD_SESSIONS, values):
+    returned = _insert(tx, ADD_SESSIONS, values, partial(_add_scopes, tx))
+    for scope, scope_number, name, number, steps, _ in returned:
         more = grown[scope, name]
-        tx.charge(scope, add(more, Totals(sessions=int(steps == more.steps))))
+        tx.know_scope(scope, scope_number)
+        tx.charge(scope_number, add(more, Totals(sessions=int(steps == more.steps))))
         numbers[scope, name] = number
-    return numbers
+    return numbers, returned[-1][-1]
+
+
+def _add_scopes(tx: Transaction, sessions: Sequence[tuple[Any, ...]]) -> None:
+    """Sessions could not be written: the scope of one is new."""
+    for scope in {session[0] for session in sessions}:
+        tx.scope(scope)
 
 
 def _columns(
-    tx: Transaction, row: Row, sessions: dict[tuple[int, str], int], numbers: dict[tuple[str, str], int]
+    tx: Transaction, row: Row, sessions: dict[tuple[str, str], int], numbers: dict[tuple[str, str], int]
 ) -> tuple[object, ...]:
     step = row.step
     scope = tx.scope(step.scope)
     return (
         numbers[step.scope, step.id],
         scope,
-        sessions[scope, step.session],
+        sessions[step.scope, step.session],
         None if step.parent is None else numbers.get((step.scope, step.parent)),
         scope,
         step.parent,
@@ -125,13 +137,26 @@ def _columns(
     )
 
 
-def _insert(tx: Transaction, sql: dict[int, str], rows: Sequence[tuple[object, ...]]) -> list[tuple[Any, ...]]:
+def _insert(
+    tx: Transaction,
+    sql: dict[int, str],
+    rows: Sequence[tuple[object, ...]],
+    mend: Callable[[Sequence[tuple[Any, ...]]], None] | None = None,
+) -> list[tuple[Any, ...]]:
+    """Insert rows; where a constraint refuses some, `mend` may do something about it before they are tried again."""
     returned: list[tuple[Any, ...]] = []
     start = 0
     while start < len(rows):
         size = next(size for size in ROWS if size <= len(rows) - start)
-        parameters = tuple(chain.from_iterable(rows[start : start + size]))
-        returned += tx.cursor.execute(sql[size], parameters).fetchall()
+        some = rows[start : start + size]
+        parameters = tuple(chain.from_iterable(some))
+        try:
+            returned += tx.cursor.execute(sql[size], parameters).fetchall()
+        except sqlite3.IntegrityError:
+            if mend is None:
+                raise
+            mend(some)
+            returned += tx.cursor.execute(sql[size], parameters).fetchall()
         start += size
     return returned
 
