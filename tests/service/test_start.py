@@ -73,7 +73,7 @@ def test_the_curl_line_gets_an_answer_of_the_embedded_engine(guarded: Home, smal
         line = curl_line(service.printed)
         assert f'"Authorization: Bearer $(cat {guarded.key_file})"' in line
         assert json.loads(paste(line))["choices"][0]["message"]["content"]
-        assert "by their prompts only" in service.printed
+        assert "Only a prompt, without an adapter of its own: L1, L2, L3." in service.printed
 
 
 @pytest.mark.engine
