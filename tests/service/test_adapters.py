@@ -47,3 +47,23 @@ def test_a_peft_folder_that_does_not_fit_stops_the_start_with_the_reason(trained
     assert ended.returncode == 1
     assert "mol.adapters.L1.source: " in ended.stderr
     assert "it was trained on another base" in ended.stderr
+
+
+REQUESTS = {
+    "L0": "Why is the sky blue?",
+    "L1": "My flight to Lisbon was cancelled and my sister's wedding is on Saturday. Rebook me for less than 300 euros.",
+    "L2": "Write a Python function that returns the second largest number of a list.",
+    "L3": '<surface id="srf-1a2b" kind="inline">Compare the two phone plans side by side</surface>',
+}
+
+
+def test_demi_gives_four_kinds_of_request_to_four_specialists(small: str, home: Home) -> None:
+    with serving(home, "--profile", small) as service:
+        http = service.http(seconds=60)
+        answers = {
+            label: http.chat(text, "macaron-demi", {"x-macaron-trace": "1"}, temperature=0, max_tokens=8)
+            for label, text in REQUESTS.items()
+        }
+    assert {label: answer.headers.get("x-macaron-adapter") for label, answer in answers.items()} == {
+        label: label for label in REQUESTS
+    }

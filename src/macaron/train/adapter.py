@@ -48,7 +48,9 @@ def save_adapter(model: Any, folder: RunFolder, record: RunRecord) -> RunRecord:
 
 
 def _name_base(path: Any, base: str) -> None:
-    """The base by its name: PEFT writes the place where it lay on this machine."""
+    """The base by its name, as PEFT writes the place where it lay on this machine; and the modules in order."""
     table = json.loads(path.read_text("utf-8"))
     table["base_model_name_or_path"] = base
+    # PEFT writes a set; in its order the same adapter would have another revision each time.
+    table["target_modules"] = sorted(table["target_modules"])
     path.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8")
