@@ -51,7 +51,7 @@ def test_a_peft_folder_that_does_not_fit_stops_the_start_with_the_reason(trained
 
 REQUESTS = {
     "L0": "Why is the sky blue?",
-    "L1": "My flight to Lisbon was cancelled and my sister's wedding is on Saturday. Rebook me for less than 300 euros.",
+    "L1": "My flight to Lisbon was cancelled and my sister's wedding is on Saturday. Rebook me for under 300 euros.",
     "L2": "Write a Python function that returns the second largest number of a list.",
     "L3": '<surface id="srf-1a2b" kind="inline">Compare the two phone plans side by side</surface>',
 }
