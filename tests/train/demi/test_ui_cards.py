@@ -21,6 +21,9 @@ from macaron.train.demi.ui import bank
 from macaron.train.demi.ui.card import IMPORTS, Marks, imports, render
 from macaron.train.demi.ui.cards import load, rows
 
+BRIEFS = Path(__file__).parents[4] / "shared" / "data" / "ui_briefs.jsonl"
+"""Held-out briefs by others, where they lie beside the project."""
+
 
 class NoPackages:
     def folder(self, requirement: str) -> Path:
@@ -164,9 +167,9 @@ def test_no_own_brief_of_the_suite_is_near_a_training_request(full: list[SftRow]
 
 
 def test_no_held_out_brief_is_in_training(full: list[SftRow]) -> None:
-    place = os.environ.get("MACARON_UI_BRIEFS", "")
-    if not place:
-        pytest.skip("name the held-out briefs file in MACARON_UI_BRIEFS")
+    place = os.environ.get("MACARON_UI_BRIEFS") or str(BRIEFS)
+    if not Path(place).is_file():
+        pytest.skip("the held-out briefs are not here; name their file in MACARON_UI_BRIEFS")
     from macaron.evals.ui import UiSuite
 
     held = [case.messages[0]["content"] for case in UiSuite(Path(place), count=10_000).cases()]
