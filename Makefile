@@ -32,13 +32,13 @@ lint: dev
 test-fast: dev
 	$(BIN)/python -m pytest -m 'not slow and not vllm'
 
-# The quick tests first, with their branch coverage; then the slow ones.
+# The quick tests first, then the slow ones; branch coverage of both together.
 test: dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m 'not slow and not vllm'
+	$(BIN)/coverage run -m pytest -m 'slow and not vllm'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
-	$(BIN)/python -m pytest -m 'slow and not vllm'
 
 # The same service against a real vLLM on the CPU, in an environment of its own (3.5 GB).
 test-vllm: dev
