@@ -111,7 +111,7 @@ def routing(
     if newcomer is not None:
         registry, more = read_newcomer(newcomer, registry)
         rows += more
-    training = read_route_rows(baseline, labels, entry) if baseline else []
+    training = read_route_rows(baseline, labels, entry, mixed=True) if baseline else []
     files = chosen_adapters(loaded, adapters)
     with Results(out and out / "routing.jsonl") as results, progress_bars(Console(stderr=True)) as progress:
         work = evaluate_routing(loaded, rows, files, results, progress, base=base, training=training, registry=registry)

@@ -52,7 +52,9 @@ def read_lines(path: Path) -> Iterator[Line]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def read_route_rows(paths: Iterable[Path], labels: Collection[str], entry: str) -> list[RouteRow]:
+def read_route_rows(
+    paths: Iterable[Path], labels: Collection[str], entry: str, *, mixed: bool = False
+) -> list[RouteRow]:
     """Rows with `messages`, `label` and `source`, in order.
 
     Fields that others have added are passed over. Without an `id` a row is named by its file and line, without a
@@ -61,6 +63,7 @@ def read_route_rows(paths: Iterable[Path], labels: Collection[str], entry: str) 
     Args:
         labels: those that a row may have.
         entry: the label that answered where a message says none.
+        mixed: rows of other kinds stand between them and are passed over, as in the data of an entry specialist.
 
     Raises:
         ConfigError: a row is broken or has another label, or an id is there twice.
@@ -68,6 +71,8 @@ def read_route_rows(paths: Iterable[Path], labels: Collection[str], entry: str) 
     rows: dict[str, RouteRow] = {}
     for path in paths:
         for line in read_lines(path):
+            if mixed and line.table.get("kind", "route") != "route":
+                continue
             row = _route_row(line, labels, entry)
             if row.id in rows:
                 raise ConfigError(f"{line.place}: the id {row.id!r} is there twice; ids must be unique", param="id")
