@@ -31,7 +31,7 @@ def test_whole_rows_keep_what_they_say(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_kinds_are_passed_over_where_they_are_expected(tmp_path: Path) -> None:
-    route, other = plain_rows("L0", "L1")
+    route, other = plain_rows("L0", "L2")
     path = write_lines(tmp_path / "a.jsonl", [{**other, "kind": "sft"}, {**route, "kind": "route"}])
     assert [row.label for row in read_route_rows([path], LABELS, "L0", mixed=True)] == ["L0"]
 
