@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from macaron.errors import ConfigError
+from macaron.evals.report import percent
 from macaron.train.record import RunRecord
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
@@ -99,8 +100,8 @@ def _routing(title: str, found: Table) -> str:
     for name, one in subjects.items():
         times = one["latency_ms"]
         lines.append(
-            f"| {name} | {one['n']} | {_percent(one['accuracy'])} | {_interval(one['accuracy_ci'])} | "
-            f"{_percent(one['canonical'])} | {one['parse_errors']} | {times['p50']:.0f} | {times['p90']:.0f} |"
+            f"| {name} | {one['n']} | {percent(one['accuracy'])} | {_interval(one['accuracy_ci'])} | "
+            f"{percent(one['canonical'])} | {one['parse_errors']} | {times['p50']:.0f} | {times['p90']:.0f} |"
         )
     lines += ["", *_groups("source", {name: one["per_source"] for name, one in subjects.items()})]
     return "\n".join([*lines, "", *_confusion(*next(iter(subjects.items())))])
@@ -111,7 +112,7 @@ def _groups(title: str, subjects: Mapping[str, Table]) -> Iterator[str]:
     for group in sorted({group for groups in subjects.values() for group in groups}):
         cells = [groups.get(group) for groups in subjects.values()]
         n = next(cell["n"] for cell in cells if cell)
-        rates = (f"{_percent(cell['accuracy'])} ({_interval(cell['accuracy_ci'])})" if cell else "" for cell in cells)
+        rates = (f"{percent(cell['accuracy'])} ({_interval(cell['accuracy_ci'])})" if cell else "" for cell in cells)
         yield f"| {group} | {n} | {' | '.join(rates)} |"
 
 
@@ -121,7 +122,7 @@ def _confusion(name: str, found: Table) -> Iterator[str]:
     yield from _head([f"{name}: right \\ taken", *labels, "right"])
     for label, taken in confusion.items():
         counts = " | ".join(str(taken.get(other, 0)) for other in labels)
-        yield f"| {label} | {counts} | {_percent(taken.get(label, 0) / sum(taken.values()))} |"
+        yield f"| {label} | {counts} | {percent(taken.get(label, 0) / sum(taken.values()))} |"
 
 
 def _suite(name: str, found: Table) -> str:
@@ -131,7 +132,7 @@ def _suite(name: str, found: Table) -> str:
     for subject, one in subjects.items():
         each = " | ".join("{} of {}".format(*one["per_source"].get(source, ("–", "–"))) for source in sources)
         lines.append(
-            f"| {subject} | {one['n']} | {one['passed']} | {_percent(one['accuracy'])} | "
+            f"| {subject} | {one['n']} | {one['passed']} | {percent(one['accuracy'])} | "
             f"{_interval(one['interval'])} | {each} | {one['seconds']:.1f} |"
         )
     return "\n".join([*lines, "", *_pairs(found["pairs"]), "", *_reasons(subjects)])
@@ -187,10 +188,6 @@ def _cell(text: str) -> str:
 def _head(names: Sequence[str], left: Sequence[int] = (0,)) -> list[str]:
     rule = ("---" if at in left else "---:" for at in range(len(names)))
     return [f"| {' | '.join(names)} |", f"|{'|'.join(rule)}|"]
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
 
 
 def _interval(interval: Sequence[float]) -> str:
