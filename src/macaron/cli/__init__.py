@@ -47,6 +47,12 @@ def main() -> None:
     except MacaronError as error:
         sys.stderr.write(f"macaron: {error.message}\n")
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        # A plain install serves; what training and evaluation need besides is imported when they need it.
+        if (error.name or "macaron").startswith("macaron"):
+            raise
+        sys.stderr.write(f"macaron: this needs {error.name}: pip install 'macaron[train,evals]'\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 
