@@ -1,8 +1,9 @@
 """`python -m benchmarks.train`: tokens a second of training, beside plain TRL on the same rows in the same run.
 
 Plain is TRL's `SFTTrainer` with its own collator, as many rows a step, bf16 and checkpointing off, on the same base,
-adapter shape and rows, encoded beforehand. Both are counted alike: all tokens of the rows, as plain training computes
-them. The two take turns, and the order turns round; ratios are taken within a round.
+adapter shape and rows, encoded beforehand. All are counted alike: all tokens of the rows, as plain training computes
+them. The candidates take turns, and the order turns round; ratios are taken within a round. Ours runs a second time
+with the frozen base in bfloat16, as `demi` is trained; the targets are about float32 on both sides.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from macaron.hcp import load
 from macaron.profiles import find_profile
 from macaron.train.base import Base, BaseTokenizer, find_base, load_model, load_tokenizer
 from macaron.train.batches import Limits, batches_of
-from macaron.train.config import TrainConfig, build_config
+from macaron.train.config import Precision, TrainConfig, build_config
 from macaron.train.data.rows import RouteRow, SftRow
 from macaron.train.encode import Encoded
 from macaron.train.folder import RunFolder
@@ -42,9 +43,10 @@ WORDS = (
 
 
 class Round(msgspec.Struct, frozen=True):
-    """Tokens a second of both in one round."""
+    """Tokens a second of each candidate in one round; `half` is ours in bfloat16."""
 
     ours: float
+    half: float
     plain: float
 
 
@@ -79,13 +81,14 @@ class Bench:
             {"kind": "sft", "profile": "demi", "adapter": "L0", "data": ["none"]}, {"batch.rows": ROWS_A_STEP}
         )
 
-    def ours(self, rows: Sequence[Encoded]) -> float:
+    def ours(self, rows: Sequence[Encoded], precision: Precision = "float32") -> float:
         """Tokens a second through the project's trainer."""
         limits = Limits(self.config.batch.tokens, ROWS_A_STEP, len(rows))
         steps = batches_of(rows, limits)
 
         def build(callback: Any) -> Any:
-            return sft_trainer(self._model(), self._tokenizer, steps, self.config, RunFolder(self._folder), [callback])
+            model = self._model(precision)
+            return sft_trainer(model, self._tokenizer, steps, self.config, RunFolder(self._folder), [callback])
 
         return self._speed(build, rows)
 
@@ -107,13 +110,13 @@ class Bench:
 
         return self._speed(build, rows)
 
-    def _model(self) -> Any:
+    def _model(self, precision: Precision = "float32") -> Any:
         from peft import LoraConfig, get_peft_model
 
         lora = self.config.lora
         targets = list(lora.targets)
         shape = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=targets, task_type="CAUSAL_LM")
-        return get_peft_model(load_model(self._base), shape)
+        return get_peft_model(load_model(self._base, precision), shape)
 
     def _speed(self, build: Callable[[Any], Any], rows: Sequence[Encoded]) -> float:
         from transformers import PrinterCallback, TrainerCallback
@@ -161,24 +164,31 @@ def measure(bench: Bench, batches: Sequence[Sequence[Encoded]]) -> list[Round]:
     """One round for each set of rows."""
     rounds = []
     for at, rows in enumerate(batches):
-        if at % 2:
-            ours = bench.ours(rows)
-            rounds.append(Round(ours, bench.plain(rows)))
-        else:
-            plain = bench.plain(rows)
-            rounds.append(Round(bench.ours(rows), plain))
+        candidates = {
+            "plain": lambda rows=rows: bench.plain(rows),
+            "ours": lambda rows=rows: bench.ours(rows),
+            "half": lambda rows=rows: bench.ours(rows, "bfloat16"),
+        }
+        order = list(candidates)
+        speeds = {name: candidates[name]() for name in (reversed(order) if at % 2 else order)}
+        rounds.append(Round(**speeds))
     return rounds
 
 
 def row_of(name: str, rounds: Sequence[Round]) -> tuple[str, ...]:
     """A line of the table."""
-    ratios = [one.ours / one.plain for one in rounds]
     return (
         name,
         number(statistics.median(one.plain for one in rounds)),
         number(statistics.median(one.ours for one in rounds)),
-        f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})",
+        _over_rounds([one.ours / one.plain for one in rounds]),
+        number(statistics.median(one.half for one in rounds)),
+        _over_rounds([one.half / one.ours for one in rounds]),
     )
+
+
+def _over_rounds(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
 
 def main() -> None:
@@ -207,7 +217,10 @@ def main() -> None:
         Target(f"{kind} rows, of plain TRL's tokens/s", _ratio(figures[kind]), limit, "×", True)
         for kind, limit in (("sft", 1.0), ("route", 1.5))
     ]
-    columns = ("rows", "plain TRL, tokens/s", "macaron train, tokens/s", "ratio, over rounds")
+    columns = (
+        *("rows", "plain TRL, tokens/s", "macaron train, tokens/s", "over plain TRL, over rounds"),
+        *("the same in bfloat16, tokens/s", "over float32, over rounds"),
+    )
     speeds = Grid("Speed of training", columns, [row_of(kind, rounds) for kind, rounds in figures.items()])
     grids = [speeds, report.targets_grid(targets)]
     report.show(grids)

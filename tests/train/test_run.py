@@ -82,9 +82,10 @@ def test_a_run_leaves_an_adapter_that_changes_the_base(tiny: Tiny, data: str, tm
 
 
 @pytest.mark.slow
-def test_training_lowers_the_loss_on_what_it_is_trained_on(tiny: Tiny, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_training_lowers_the_loss_on_what_it_is_trained_on(tiny: Tiny, tmp_path: Path, precision: str) -> None:
     data = write_set(tmp_path / "data", sft_rows(4))
-    run(tiny, config_of(tiny, data, epochs=30, **{"optimizer.lr": 2e-2}), tmp_path / "run")
+    run(tiny, config_of(tiny, data, epochs=30, precision=precision, **{"optimizer.lr": 2e-2}), tmp_path / "run")
     losses = [entry["loss"] for entry in logs_of(tmp_path / "run")]
     assert losses[-1] < losses[0] - 0.5
 
@@ -101,8 +102,9 @@ class StopAfter:
 
 
 @pytest.mark.slow
-def test_stopped_and_resumed_equals_uninterrupted(tiny: Tiny, data: str, tmp_path: Path) -> None:
-    config = config_of(tiny, data, epochs=3, **{"lora.dropout": 0.1})
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_stopped_and_resumed_equals_uninterrupted(tiny: Tiny, data: str, tmp_path: Path, precision: str) -> None:
+    config = config_of(tiny, data, epochs=3, precision=precision, **{"lora.dropout": 0.1})
     whole = run(tiny, config, tmp_path / "whole")
     stopped = run(tiny, config, tmp_path / "parts", report=StopAfter(4))
     assert stopped.status == "stopped"
@@ -111,6 +113,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tiny: Tiny, data: str, tmp_pat
     resumed = run(tiny, config, tmp_path / "parts", resume=True)
     assert (resumed.status, resumed.id, resumed.tokens) == ("finished", stopped.id, whole.tokens)
     one, other = weights_of(tmp_path / "whole" / "adapter"), weights_of(tmp_path / "parts" / "adapter")
+    assert {str(value.dtype) for value in one.values()} == {"torch.float32"}
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < 1e-6
     assert [entry["step"] for entry in logs_of(tmp_path / "parts")] == list(range(1, whole.steps + 1))
 
@@ -190,10 +193,11 @@ def test_a_run_goes_on_from_another(tiny: Tiny, data: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_preference_run_resumes_and_leaves_one_adapter(tiny: Tiny, data: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_preference_run_resumes_and_leaves_one_adapter(tiny: Tiny, data: str, tmp_path: Path, precision: str) -> None:
     run(tiny, config_of(tiny, data), tmp_path / "parent")
     pairs = write_set(tmp_path / "pairs", preference_rows(9), preference_rows(3, "q"))
-    config = config_of(tiny, pairs, kind="dpo", start=str(tmp_path / "parent"), epochs=2)
+    config = config_of(tiny, pairs, kind="dpo", start=str(tmp_path / "parent"), epochs=2, precision=precision)
     whole = run(tiny, config, tmp_path / "whole")
     run(tiny, config, tmp_path / "parts", report=StopAfter(2))
     record = run(tiny, config, tmp_path / "parts", resume=True)

@@ -24,8 +24,11 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
             async with asyncio.timeout(READ_SECONDS):
                 line = await reader.readline()
             command = msgspec.json.decode(line, type=dict[str, str]).get("command", "")
-            writer.write(msgspec.json.encode(await handle(command)) + b"\n")
-            await writer.drain()
+            reply = msgspec.json.encode(await handle(command)) + b"\n"
+            # The asker may be gone by now, and uvloop's closed transport answers a write with a RuntimeError.
+            if not writer.is_closing():
+                writer.write(reply)
+                await writer.drain()
         except (TimeoutError, ValueError, OSError):
             pass
         finally:

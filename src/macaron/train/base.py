@@ -13,6 +13,7 @@ from macaron.errors import ConfigError
 from macaron.hcp import Loaded
 from macaron.models import Progress, fetch_weights, sha256_of, silent
 from macaron.models.files import explained, locked
+from macaron.train.config import Precision
 from macaron.train.quiet import quiet_libraries
 
 VERSION = "1"
@@ -71,13 +72,17 @@ def locate_base(loaded: Loaded, *, cache_dir: Path | None = None, progress: Prog
     return Base(mol.base, fingerprint, weights, cache / f"{fingerprint.removeprefix('sha256:')[:16]}-{VERSION}")
 
 
-def load_model(base: Base) -> Any:
-    """The base as a `transformers` causal language model in float32."""
+def load_model(base: Base, precision: Precision = "float32") -> Any:
+    """The base as a `transformers` causal language model.
+
+    Args:
+        precision: of its weights and of what it computes.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
     with quiet_libraries():
-        return AutoModelForCausalLM.from_pretrained(base.folder, dtype=torch.float32, local_files_only=True)
+        return AutoModelForCausalLM.from_pretrained(base.folder, dtype=getattr(torch, precision), local_files_only=True)
 
 
 def load_tokenizer(base: Base) -> Any:

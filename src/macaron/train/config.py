@@ -16,6 +16,7 @@ from macaron.train.record import RunKind
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
+Precision = Literal["float32", "bfloat16"]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
@@ -94,6 +95,8 @@ class TrainConfig(Section, frozen=True):
         start: `--from`, a run folder whose adapter is trained on; empty for a new one.
         max_tokens: longer rows are refused.
         max_steps: 0 for all that the epochs give.
+        precision: of the frozen base; the adapter and its optimizer are kept in float32. `bfloat16` is faster on
+            processors that multiply it (AVX512-BF16, AMX) and slower on others.
         skip_broken: go on without rows that cannot be used, and count them.
         threads: of the processor, 0 for one a core.
     """
@@ -106,6 +109,7 @@ class TrainConfig(Section, frozen=True):
     epochs: float = 1.0
     max_tokens: int = 2048
     max_steps: int = 0
+    precision: Precision = "float32"
     seed: int = 1
     skip_broken: bool = False
     threads: int = 0

@@ -51,7 +51,7 @@ _PREPARED: Mapping[str, Any] = {"max_length": None, "dataset_kwargs": {"skip_pre
 
 
 def common_arguments(config: TrainConfig, folder: RunFolder, steps: int) -> dict[str, Any]:
-    """Arguments of every trainer here: one planned batch a step, in order, in float32, everything logged."""
+    """Arguments of every trainer here: one planned batch a step, in order, everything logged."""
     optimizer = config.optimizer
     return {
         "output_dir": str(folder.checkpoints),

@@ -271,7 +271,7 @@ class _Run:
             target_modules=list(lora.targets),
             task_type="CAUSAL_LM",
         )
-        model = load_model(prepared.base)
+        model = load_model(prepared.base, config.precision)
         callbacks = [watch_callback(self._watch, self._stop)]
         if config.start:
             source = RunFolder(Path(config.start).expanduser()).adapter

@@ -47,8 +47,15 @@ class Peer:
         return request
 
     async def send(self, *pieces: bytes) -> None:
-        """Write pieces one after another."""
+        """Write pieces one after another.
+
+        Raises:
+            ConnectionResetError: the link has closed the connection.
+        """
         for piece in pieces:
+            # uvloop answers a write on a transport that a reset has closed with a RuntimeError.
+            if self.writer.is_closing():
+                raise ConnectionResetError("the link has closed the connection")
             self.writer.write(piece)
             await self.writer.drain()
 
