@@ -82,7 +82,9 @@ $(DEMI)/runs/control/adapter/run.json: $(TRAINED:%=$(DEMI)/data/l%/manifest.json
 # What the adapters are worth, on cases they never saw. BRIEFS=FILE.jsonl adds briefs for interfaces by other people.
 RESULTS := $(DEMI)/results
 CONTROL := $(DEMI)/runs/control
-WITH := $(foreach n,$(TRAINED),--adapters L$(n)=$(SHIPPED)/L$(n)) $(if $(wildcard $(CONTROL)/adapter),--adapters control=$(CONTROL))
+ONE := $(if $(wildcard $(CONTROL)/adapter),--adapters control=$(CONTROL))
+WITH := $(foreach n,$(TRAINED),--adapters L$(n)=$(SHIPPED)/L$(n)) $(ONE)
+SKILLED := $(foreach n,1 2 3,--adapters L$(n)=$(SHIPPED)/L$(n)) $(ONE)
 
 demi-report: dev
 	$(BIN)/macaron data build demi-routing-heldout --out $(DEMI)/data/routing-heldout
@@ -93,9 +95,9 @@ demi-report: dev
 	$(BIN)/macaron evals routing $(DEMI)/data/routing-heldout/test.jsonl --newcomer src/macaron/evals/data/newcomer.toml \
 		$(WITH) --out $(RESULTS)/newcomer
 	$(BIN)/macaron evals chat $(DEMI)/data/chat-heldout/test.jsonl $(WITH) --out $(RESULTS)
-	$(BIN)/macaron evals tasks --suite ui $(if $(BRIEFS),--briefs $(BRIEFS)) $(WITH) --out $(RESULTS)
-	$(BIN)/macaron evals tasks --suite code $(WITH) --out $(RESULTS)
-	$(BIN)/macaron evals tasks --suite tools $(WITH) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite ui $(if $(BRIEFS),--briefs $(BRIEFS)) $(SKILLED) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite code $(SKILLED) --out $(RESULTS)
+	$(BIN)/macaron evals tasks --suite tools $(SKILLED) --out $(RESULTS)
 	$(BIN)/macaron evals report $(RESULTS) --document docs/demi.md
 
 # LiteLLM's proxy in an environment of its own, so that `make bench` measures it too.

@@ -30,7 +30,7 @@ class ToolsSuite:
     name = "tools"
     max_tokens = 256
 
-    def __init__(self, packages: Packages, *, limit: int = 300) -> None:
+    def __init__(self, packages: Packages, *, limit: int = 220) -> None:
         self._packages = packages
         self._limit = limit
 

@@ -41,7 +41,7 @@ class UiSuite:
     name = "ui"
     max_tokens = 700
 
-    def __init__(self, briefs: Path | None = None, count: int = 240) -> None:
+    def __init__(self, briefs: Path | None = None, count: int = 180) -> None:
         """Take `count` briefs of the JSONL file `briefs`; the same file gives the same ones. Without a file, only our
         own.
 
