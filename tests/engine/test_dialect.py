@@ -70,6 +70,21 @@ def test_data_over_several_lines_is_one_event() -> None:
     ]
 
 
+def test_events_that_arrive_one_by_one_are_given_one_by_one() -> None:
+    parser = EventParser()
+    assert [parser.feed(alone) for alone in (text("a"), text("b"), STOP)] == [
+        [Delta(text="a")],
+        [Delta(text="b")],
+        [Finish("stop")],
+    ]
+
+
+@pytest.mark.parametrize("begun", [b'data: {"choices":\n', b'data: {"choices":\nda'], ids=["data", "line"])
+def test_a_piece_that_looks_like_an_event_ends_the_event_that_was_begun(begun: bytes) -> None:
+    whole = b'data: {"choices":\ndata: [{"delta":{"content":"x"}}]}\n\n'
+    assert parsed(begun, whole[len(begun) :], STOP) == [Delta(text="x"), Finish("stop")]
+
+
 @pytest.mark.parametrize(
     "quiet",
     [b": ping\n\n", b"\n\n", b"data:\n\n", b"data: \r\n\r\n", b"retry: 10\n\n", event({"choices": []}), event({}),
@@ -309,6 +324,14 @@ def test_an_event_larger_than_the_limit_is_an_error_before_it_is_complete() -> N
     parser.feed(b"data: " + b"x" * 900)
     with pytest.raises(EngineError, match="1000 bytes"):
         parser.feed(b"x" * 100)
+
+
+def test_an_event_that_comes_whole_may_have_the_size_of_the_limit_and_no_more() -> None:
+    data = text("a" * 1000)
+    size = len(data) - len(b"data:\n\n")
+    assert EventParser(limit=size).feed(data) == [Delta(text="a" * 1000)]
+    with pytest.raises(EngineError, match=f"{size - 1} bytes"):
+        EventParser(limit=size - 1).feed(data)
 
 
 def test_many_lines_of_one_event_count_against_the_limit_together() -> None:

@@ -42,6 +42,12 @@ def refusing(*fields: str, text: str = "L2", by_param: bool = False) -> Script:
     return script
 
 
+def once_refused(message: str, param: str | None = None) -> Script:
+    """A server that refuses its first request only."""
+    replies = iter([Reply(status=400, error={"message": message, "param": param})])
+    return lambda seen: next(replies, Reply("L2"))
+
+
 async def test_specialists_are_prompts_on_one_model_or_a_model_each() -> None:
     async with EngineDouble(lambda seen: "ok") as double:
         engine = engine_at(double)
@@ -114,12 +120,51 @@ async def test_a_refusal_that_names_no_field_is_raised_at_once() -> None:
 
 
 async def test_a_server_that_refuses_a_field_that_is_not_sent_is_not_asked_for_ever() -> None:
-    async with EngineDouble(lambda seen: Reply(status=400, error={"message": "temperature!"})) as double:
+    error = {"message": "'temperature' is not supported"}
+    async with EngineDouble(lambda seen: Reply(status=400, error=error)) as double:
         engine = engine_at(double)
         with pytest.raises(BadRequest):
             await engine.choose(route_hop())
         await engine.close()
     assert len(double.requests) == 2
+
+
+async def test_a_field_whose_name_an_error_only_mentions_is_sent_again() -> None:
+    async with EngineDouble(once_refused("The prompt was refused: what is the temperature in Rome?")) as double:
+        engine = engine_at(double)
+        with pytest.raises(BadRequest, match="Rome"):
+            await engine.choose(route_hop())
+        await engine.choose(route_hop())
+        await engine.close()
+    assert ["temperature" in seen.body for seen in double.requests] == [True, True]
+
+
+async def test_a_field_is_left_out_for_good_only_once_the_server_has_taken_a_hop_without_it() -> None:
+    def script(seen: Seen) -> Reply:
+        quoting = {"message": "Refused: unknown parameter temperature"}
+        return Reply("L1") if "fine" in str(seen.body["messages"]) else Reply(status=400, error=quoting)
+
+    async with EngineDouble(script) as double:
+        engine = engine_at(double)
+        with pytest.raises(BadRequest):
+            await engine.choose(route_hop())
+        await engine.choose(route_hop(messages=[{"role": "user", "content": "fine"}]))
+        await engine.close()
+    assert ["temperature" in seen.body for seen in double.requests] == [True, False, True]
+
+
+async def test_a_clients_bad_value_reaches_the_client_and_changes_no_later_hop() -> None:
+    script = once_refused("temperature must be between 0 and 2", "temperature")
+    async with EngineDouble(script) as double:
+        engine = engine_at(double)
+        with pytest.raises(BadRequest, match="between 0 and 2") as caught:
+            await anext(engine.answer(answer_hop(options={"temperature": 5})))
+        assert (caught.value.status, caught.value.param) == (400, "temperature")
+        await engine.choose(route_hop())
+        async for _ in engine.answer(answer_hop(options={"temperature": 1})):
+            pass
+        await engine.close()
+    assert [seen.body["temperature"] for seen in double.requests] == [5, 0, 1]
 
 
 async def test_a_server_without_log_probabilities_answers_all_the_same() -> None:

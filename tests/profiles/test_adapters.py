@@ -64,12 +64,33 @@ def profile(folder: Path, source: str = "adapters/L1") -> Loaded:
 def test_a_folder_of_a_profile_becomes_a_file_with_the_folders_revision(tmp_path: Path, cache: Path) -> None:
     source = write_folder(tmp_path / "adapters" / "L1")
     loaded = profile(tmp_path)
-    specialist = registry_from(loaded).get("L1")
+    registry = registry_from(loaded)
+    specialist = registry.get("L1")
     assert specialist is not None
     assert (specialist.revision, specialist.state) == (adapter_revision(source), "verified")
-    (path,) = engine_adapters(loaded, tmp_path / "base.gguf", cache_dir=cache)
+    (path,) = engine_adapters(loaded, registry, tmp_path / "base.gguf", cache_dir=cache)
     assert path.name.startswith(specialist.revision.removeprefix("sha256:"))
     assert len(gguf.GGUFReader(path).tensors) == len(tensors())
+
+
+def test_an_adapter_that_was_converted_before_is_found_by_its_revision_and_not_read_again(
+    tmp_path: Path, cache: Path
+) -> None:
+    source = write_folder(tmp_path / "adapters" / "L1")
+    loaded = profile(tmp_path)
+    registry = registry_from(loaded)
+    first = engine_adapters(loaded, registry, tmp_path / "base.gguf", cache_dir=cache)
+    (source / "adapter_model.safetensors").write_bytes(b"changed")
+    assert engine_adapters(loaded, registry, tmp_path / "base.gguf", cache_dir=cache) == first
+
+
+def test_an_adapter_that_changed_since_it_was_hashed_is_not_converted(tmp_path: Path, cache: Path) -> None:
+    write_folder(tmp_path / "adapters" / "L1")
+    loaded = profile(tmp_path)
+    registry = registry_from(loaded)
+    write_folder(tmp_path / "adapters" / "L1", lora_dropout=0.5)
+    with pytest.raises(ConfigError, match="changed while it was converted"):
+        engine_adapters(loaded, registry, tmp_path / "base.gguf", cache_dir=cache)
 
 
 def test_a_gguf_file_is_given_back_as_it_is(tmp_path: Path, weights: Path, cache: Path) -> None:
@@ -114,7 +135,7 @@ def test_the_specialist_of_a_refused_adapter_is_named(tmp_path: Path, cache: Pat
     write_folder(tmp_path / "adapters" / "L1", use_dora=True)
     loaded = profile(tmp_path)
     with pytest.raises(ConfigError, match=r"^mol\.adapters\.L1\.source: .*use_dora") as caught:
-        engine_adapters(loaded, tmp_path / "base.gguf", cache_dir=cache)
+        engine_adapters(loaded, registry_from(loaded), tmp_path / "base.gguf", cache_dir=cache)
     assert caught.value.param == "mol.adapters.L1.source"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from hashlib import sha256
 
 import pytest
@@ -18,6 +19,7 @@ from tests.doubles.engine_double import Reply, Script, Seen
 from tests.server.conftest import Standing, until
 from tests.server.raw import chat_body, request, wire
 
+CHAT = "/v1/chat/completions"
 HI = [{"role": "user", "content": "hi"}]
 
 
@@ -210,6 +212,30 @@ async def test_one_tenants_flood_is_429_while_the_other_is_served(stand: Standin
     assert refused.body["error"]["type"] == "rate_limit_error"
 
 
+@pytest.mark.parametrize(("tenant", "code"), [("a", 429), ("b", 503)])
+async def test_who_would_be_refused_is_refused_before_the_body_is_read(stand: Standing, tenant: str, code: int) -> None:
+    gate, limits = asyncio.Event(), {"max_active": 1, "max_queue": 0, "tenant_share": 1.0}
+    async with stand(gated(gate), keys=two_keys(), service=limits) as running:
+        held = asyncio.create_task(running.client.chat(HI, headers={"authorization": "Bearer key-of-a"}))
+        await running.double.arrived(2)
+        headers = {"content-type": "application/json", "authorization": f"Bearer key-of-{tenant}"}
+        async with wire(running.port) as connection:
+            await connection.send(request("POST", CHAT, {**headers, "content-length": "1000000"}))
+            assert (await connection.answer()).status == code
+        async with running.client.session.post(
+            running.url + CHAT, data=io.BytesIO(b"[" * 9_000_000), headers=headers
+        ) as response:
+            assert response.status == code
+        gate.set()
+        assert (await held).status == 200
+
+
+async def test_an_unknown_key_is_401_however_full_the_service_is(stand: Standing) -> None:
+    async with stand(lambda seen: "L1", keys=two_keys()) as running:
+        running.service.admission.closing = True
+        assert (await running.client.chat(HI, headers={"authorization": "Bearer guess"})).status == 401
+
+
 async def test_a_full_service_is_503_streamed_or_not_and_others_pages_answer(stand: Standing) -> None:
     gate, limits = asyncio.Event(), {"max_active": 1, "max_queue": 0, "tenant_share": 1.0}
     async with stand(gated(gate), keys=two_keys(), service=limits) as running:
@@ -234,7 +260,7 @@ async def test_a_client_that_leaves_the_queue_frees_its_place(stand: Standing) -
         await running.double.arrived(2)
         door = running.service.admission
         async with wire(running.port) as connection:
-            await connection.send(request("POST", "/v1/chat/completions", body=chat_body()))
+            await connection.send(request("POST", CHAT, body=chat_body()))
             await queued(door, 1)
         await queued(door, 0)
         patient = asyncio.create_task(running.client.chat(HI))

@@ -43,6 +43,19 @@ def test_a_choice_begins_with_one_role_delta() -> None:
     assert [chunk["choices"][0]["index"] for chunk in decoded(data)] == [0, 0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"include_usage": True}, {"metadata": {"a": "b"}}], ids=["", "usage", "metadata"]
+)
+def test_the_chunks_of_a_choice_differ_only_in_what_they_say(options: dict[str, Any]) -> None:
+    chat = stream(**options)
+    role, first = decoded(chat.chunks([Delta(2, text="a")]))
+    [later] = decoded(chat.chunks([Delta(2, text='"\n\u00e9')]))
+    assert (first["choices"][0]["delta"], later["choices"][0]["delta"]) == ({"content": "a"}, {"content": '"\n\u00e9'})
+    for chunk in (role, first, later):
+        del chunk["choices"][0]["delta"]
+    assert role == first == later
+
+
 def test_every_chunk_has_the_id_the_time_and_the_model_of_its_answer() -> None:
     chat = stream(metadata={"a": "b"})
     for chunk in decoded(chat.chunks([Delta(text="a")]) + chat.finish([Finish("stop")], {})):
@@ -138,6 +151,13 @@ def test_logprobs_stand_beside_their_delta_and_are_joined_in_the_whole() -> None
     assert [chunk["choices"][0]["logprobs"] for chunk in chunks] == [None, *(piece.logprobs for piece in pieces)]
     body = json.loads(whole([*pieces, Finish("stop")]))
     assert body["choices"][0]["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}]}
+
+
+def test_logprobs_without_a_token_are_passed_on_as_they_are() -> None:
+    chat = stream()
+    chat.chunks([Delta(text="a")])
+    [chunk] = decoded(chat.chunks([Delta(text="b", logprobs={})]))
+    assert chunk["choices"][0]["logprobs"] == {}
 
 
 def test_a_refusal_takes_the_place_of_the_content() -> None:

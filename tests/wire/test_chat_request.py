@@ -236,9 +236,8 @@ def test_the_end_user_is_named_by_any_of_three_fields() -> None:
     assert read(user="").user == ""
 
 
-def test_the_cache_key_is_a_hint() -> None:
-    chat = read(prompt_cache_key="k")
-    assert (chat.affinity, chat.user, chat.options) == ("k", "", {})
+def test_the_cache_key_is_taken_and_names_nothing() -> None:
+    assert read(prompt_cache_key="k") == read()
 
 
 def test_usage_is_wanted_only_where_the_stream_asks() -> None:

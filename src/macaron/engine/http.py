@@ -108,12 +108,12 @@ class HttpEngine(ABC):
             chunks = aiter(reply.chunks())
             while not parser.ended:
                 try:
-                    data = await anext(chunks, None)
+                    data = await anext(chunks)
+                except StopAsyncIteration:
+                    break
                 except EngineError:
                     if not parser.complete:
                         raise
-                    break
-                if data is None:
                     break
                 events = parser.feed(data)
                 if events:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from macaron.engine.base import Capabilities, Choice, HopRequest
 from macaron.engine.http import Deadline, HttpEngine, choice_from
 from macaron.engine.link.base import Link
+from macaron.engine.refusal import refused_field
 from macaron.engine.special import SpecialTokens
 from macaron.errors import BadRequest, ContextOverflow
 
 VENDOR_OPTIONS: Final = ("chat_template_kwargs",)
-# What a server may refuse of a route hop, with the words by which it names it.
-NEGOTIABLE: Final = {
-    "response_format": ("response_format", "json_schema", "structured output"),
-    "temperature": ("temperature",),
-    "max_tokens": ("max_tokens",),
-}
 
 
 class OpenAIEngine(HttpEngine):
@@ -29,7 +23,7 @@ class OpenAIEngine(HttpEngine):
         self, link: Link, *, base_model: str, special: SpecialTokens, context_length: int | None = None
     ) -> None:
         super().__init__(link, base_model=base_model, special=special, context_length=context_length)
-        self._refused: set[str] = set()
+        self._refused: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> str:
@@ -42,21 +36,25 @@ class OpenAIEngine(HttpEngine):
         return Capabilities(adapters=False, context_length=self._context_length)
 
     async def choose(self, hop: HopRequest) -> Choice:
-        """See `Engine.choose`. What the server refuses by name is left out, in this hop and in every later one."""
+        """See `Engine.choose`. A field that the server names as unsupported is left out, of this hop and, once it was
+        taken without the field, of every later one: an error may quote what a client wrote.
+        """
         deadline = Deadline(hop.timeout)
+        refused = self._refused
         while True:
-            fields = self._route_fields(hop)
+            fields = self._route_fields(hop, refused)
             body = self._render(hop, {}, {**fields, **self._address(hop), "stream": False})
             try:
                 events = await self._complete(body, deadline.remaining())
             except ContextOverflow:
                 raise
             except BadRequest as error:
-                refused = _refused(error, fields)
-                if refused is None:
+                field = refused_field(error, fields)
+                if field is None:
                     raise
-                self._refused.add(refused)
+                refused |= {field}
             else:
+                self._refused |= refused
                 return choice_from(events, hop.choices, "")
 
     def _address(self, hop: HopRequest) -> dict[str, Any]:
@@ -76,31 +74,24 @@ class OpenAIEngine(HttpEngine):
             }
         }
 
-    def _route_fields(self, hop: HopRequest) -> dict[str, Any]:
+    def _route_fields(self, hop: HopRequest, refused: frozenset[str]) -> dict[str, Any]:
         """No prefill: the public API has no way to go on with an assistant's message."""
         fields: dict[str, Any] = {"temperature": 0, **self._constraint(hop)}
         if (room := hop.options.get("max_tokens")) is not None:
             fields["max_tokens"] = room
-        return self._negotiated(fields)
-
-    def _negotiated(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Fields of ours without those the server has refused; `max_tokens` has a newer name."""
-        kept = {key: value for key, value in fields.items() if key not in self._refused}
-        if "max_tokens" in fields and "max_tokens" in self._refused and "max_completion_tokens" not in self._refused:
-            kept["max_completion_tokens"] = fields["max_tokens"]
-        return kept
+        return _without(fields, refused)
 
     async def _answer_body(self, hop: HopRequest) -> bytes:
         options = {key: value for key, value in hop.options.items() if key not in VENDOR_OPTIONS}
         if hop.kind == "summary":
             # Our own fields, so what the server refused in a route hop is not sent again.
-            options = self._negotiated(options)
+            options = _without(options, self._refused)
         return self._render(hop, options, self._answer_fields(hop))
 
 
-def _refused(error: BadRequest, fields: Mapping[str, Any]) -> str | None:
-    said = f"{error.param or ''} {error.message}".lower()
-    for field, names in NEGOTIABLE.items():
-        if field in fields and any(name in said for name in names):
-            return field
-    return None
+def _without(fields: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
+    """Fields of ours without those that a server refuses; `max_tokens` has a newer name."""
+    kept = {key: value for key, value in fields.items() if key not in refused}
+    if "max_tokens" in fields and "max_tokens" in refused and "max_completion_tokens" not in refused:
+        kept["max_completion_tokens"] = fields["max_tokens"]
+    return kept

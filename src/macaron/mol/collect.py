@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from macaron.conversation import Answer, AnswerEvent, CallDelta, Delta, Finish, ToolCall, Usage
+from macaron.conversation import Answer, CallDelta, Delta, Finish, ToolCall, Usage
+from macaron.engine.base import EngineEvent, Queued
 
 
 class _Call:
@@ -31,13 +32,19 @@ class _Choice:
 
 
 class Collector:
-    """Takes events in, gives whole answers out. `usage` is the engine's count, zero where it does not count."""
+    """Takes events in, gives whole answers out.
+
+    Attributes:
+        usage: the engine's count, zero where it does not count.
+        queued: seconds the hop waited before the engine began.
+    """
 
     def __init__(self) -> None:
         self.usage = Usage()
+        self.queued = 0.0
         self._choices: dict[int, _Choice] = {}
 
-    def add(self, events: Sequence[AnswerEvent]) -> list[Delta]:
+    def add(self, events: Sequence[EngineEvent]) -> list[Delta]:
         """Record events; returns those that are pieces of the answer."""
         deltas: list[Delta] = []
         for event in events:
@@ -49,6 +56,8 @@ class Collector:
                     self._choice(choice).finish = reason
                 case Usage():
                     self.usage = event
+                case Queued(seconds):
+                    self.queued += seconds
         return deltas
 
     @property
@@ -76,9 +85,10 @@ class Collector:
             choice.refusal.append(delta.refusal)
         for call in delta.calls:
             choice.calls.setdefault(call.index, _Call()).add(call)
-        for name, values in (delta.logprobs or {}).items():
-            if isinstance(values, list):
-                choice.logprobs.setdefault(name, []).extend(values)
+        if delta.logprobs:
+            for name, values in delta.logprobs.items():
+                if isinstance(values, list):
+                    choice.logprobs.setdefault(name, []).extend(values)
 
     def _answer(self, index: int, choice: _Choice, unfinished: str) -> Answer:
         calls = tuple(

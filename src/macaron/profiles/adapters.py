@@ -11,25 +11,31 @@ from macaron.hcp import Loaded
 from macaron.models import Dimensions, default_cache, read_gguf, silent
 from macaron.models.files import explained, locked
 from macaron.models.lora import FORMAT, write_gguf
+from macaron.registry.cards import Registry
 from macaron.registry.revision import adapter_revision
 
 ARCHITECTURE = "llama"
 
 
-def engine_adapters(loaded: Loaded, weights: Path, *, cache_dir: Path | None = None) -> tuple[Path, ...]:
+def engine_adapters(
+    loaded: Loaded, registry: Registry, weights: Path, *, cache_dir: Path | None = None
+) -> tuple[Path, ...]:
     """A file for each adapter that a contract names with `source`, in the contract's order.
+
+    The contract's registry has hashed the adapters already. Its revision decides what is loaded: where a converted file
+    is in the cache, the adapter is not read again.
 
     Raises:
         ConfigError: as from `gguf_adapter`; it names the specialist.
     """
     return tuple(
-        _named(entry.label, loaded.file(entry.source), weights, cache_dir)
-        for entry in loaded.contract.mol.adapters
+        _named(entry.label, loaded.file(entry.source), weights, specialist.revision, cache_dir)
+        for entry, specialist in zip(loaded.contract.mol.adapters, registry.specialists, strict=True)
         if entry.source
     )
 
 
-def gguf_adapter(source: Path, weights: Path, *, cache_dir: Path | None = None) -> Path:
+def gguf_adapter(source: Path, weights: Path, *, revision: str = "", cache_dir: Path | None = None) -> Path:
     """An adapter as LoRA GGUF. A file is given back as it is; a folder in PEFT's format is converted once and kept.
 
     Several processes may call this at once: one converts, the others wait.
@@ -38,6 +44,7 @@ def gguf_adapter(source: Path, weights: Path, *, cache_dir: Path | None = None) 
         source: a GGUF file, or a folder with `adapter_config.json` and `adapter_model.safetensors`.
         weights: the GGUF file of the base that the adapter was trained on; its dimensions are checked and decide the
             order of rows.
+        revision: `adapter_revision` of `source`, where it is known.
         cache_dir: where model files are kept, `default_cache()` if None.
 
     Raises:
@@ -51,7 +58,7 @@ def gguf_adapter(source: Path, weights: Path, *, cache_dir: Path | None = None) 
         raise ConfigError(f"adapter {source} is neither {wanted}")
     base = _dimensions(weights)
     folder = (cache_dir or default_cache()) / "adapters"
-    revision = adapter_revision(source)
+    revision = revision or adapter_revision(source)
     target = folder / _file_name(revision, base)
     if target.is_file():
         return target
@@ -63,9 +70,9 @@ def gguf_adapter(source: Path, weights: Path, *, cache_dir: Path | None = None) 
     return target
 
 
-def _named(label: str, source: Path, weights: Path, cache_dir: Path | None) -> Path:
+def _named(label: str, source: Path, weights: Path, revision: str, cache_dir: Path | None) -> Path:
     try:
-        return gguf_adapter(source, weights, cache_dir=cache_dir)
+        return gguf_adapter(source, weights, revision=revision, cache_dir=cache_dir)
     except ConfigError as error:
         place = f"mol.adapters.{label}.source"
         raise ConfigError(f"{place}: {error.message}", param=place, code=error.code) from None

@@ -37,12 +37,23 @@ class Admission:
         """
         return _Place(self, tenant)
 
-    async def enter(self, tenant: str) -> None:
-        """Take a place, waiting for one within bounds."""
+    def check(self, tenant: str) -> None:
+        """Refuse whom `enter` would not even let wait. Takes no place: ask before anything is spent on the request.
+
+        Raises:
+            Busy: the tenant holds its whole share.
+            Unavailable: the queue is full, or the service is stopping.
+        """
         if self.closing:
             raise Unavailable("The service is stopping.", code="stopping", retry_after=RETRY_AFTER)
         if self._held[tenant] >= self._share:
             raise Busy(f"This key holds {self._share} requests already, its share.", retry_after=RETRY_AFTER)
+        if self.active >= self._limits.max_active and len(self._waiting) >= self._limits.max_queue:
+            raise Unavailable("The service is full.", code="overloaded", retry_after=RETRY_AFTER)
+
+    async def enter(self, tenant: str) -> None:
+        """Take a place, waiting for one within bounds."""
+        self.check(tenant)
         self._held[tenant] += 1
         try:
             if self.active < self._limits.max_active:
@@ -64,8 +75,6 @@ class Admission:
             del self._held[tenant]
 
     async def _wait(self) -> None:
-        if len(self._waiting) >= self._limits.max_queue:
-            raise Unavailable("The service is full.", code="overloaded", retry_after=RETRY_AFTER)
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:

@@ -79,6 +79,8 @@ class _Exchange:
         self._headers = request_id(scope)
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
+        # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
+        service.admission.check(caller.tenant)
         limits = service.contract.service
         body = await read_body(receive, headers, limits.max_body_bytes, limits.body_timeout)
         # A large body is decoded on a thread, since the others' requests would wait for it.
@@ -135,6 +137,8 @@ class _Exchange:
         last = b""
         async for event in events:
             match event:
+                case list() if self._stream and self._chunks:
+                    await self._stream.write(self._chunks.chunks(event))
                 case Chosen():
                     self._service.metrics.turn(event.specialist.label, event.reason)
                     shown = event if trace else None
@@ -146,8 +150,6 @@ class _Exchange:
                         include_usage=chat.include_usage,
                         metadata=_metadata(shown),
                     )
-                case list() if self._stream and self._chunks:
-                    await self._stream.write(self._chunks.chunks(event))
                 case Answered() if self._chunks:
                     last = self._chunks.finish(event.finishes, usage_object(event.usage, event.hops))
                 case Done() if self._stream:

@@ -189,7 +189,7 @@ def _launch_params(options: ServeOptions, weights: Path) -> LaunchParams:
         weights=str(weights),
         port=0,
         api_key="",
-        adapters=tuple(map(str, engine_adapters(loaded, weights))),
+        adapters=tuple(map(str, engine_adapters(loaded, options.registry, weights))),
         slots=slots_needed(len(options.registry.specialists), section.slots_per_adapter),
         slot_context=section.slot_context,
         batch=section.batch,

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from types import GenericAlias
+from typing import Final, NamedTuple, get_type_hints
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from macaron.conversation import Hop, Item, Step, StepStatus
+from macaron.conversation import Hop, Step
 from macaron.errors import StoreError
-
-
-class Body(Struct, frozen=True, array_like=True):
-    """What of a step never changes and is never searched for. The order of the fields is the format on disk."""
-
-    parent: str | None
-    turn: str
-    depth: int
-    head: str
-    label: str
-    revision: str
-    status: StepStatus
-    finish: str
-    generation: int
-    contract: str
-    created: float
-    inputs: tuple[Item, ...] | None
-    outputs: tuple[Item, ...] | None
-    input_count: int
-    output_count: int
-    hops: tuple[Hop, ...]
 
 
 class Names(NamedTuple):
@@ -52,12 +32,23 @@ class Marks(NamedTuple):
     deleted: int
 
 
+CHANGING: Final = ("summary", "note")
+"""What of a step may be another after it was put; the last of its fields."""
+
+KEPT: Final = tuple(name for name in Step.__struct_fields__ if name not in (*Names._fields, *CHANGING))
+"""What of a step never changes and is never searched for: the body. The order, as in `Step`, is the format on disk."""
+
+_kept_of: Final = attrgetter(*KEPT)
+_in_steps_order: Final = itemgetter(*map((*Names._fields, *KEPT).index, Step.__struct_fields__[: -len(CHANGING)]))
+
+
 class Codec:
     """Encoders and decoders. One per thread or lock: they keep buffers."""
 
     def __init__(self) -> None:
         self._encoder = msgspec.json.Encoder()
-        self._body = msgspec.json.Decoder(Body)
+        types = get_type_hints(Step)
+        self._body = msgspec.json.Decoder(GenericAlias(tuple, tuple(types[name] for name in KEPT)))
         self._hops = msgspec.json.Decoder(tuple[Hop, ...])
 
     def encode(self, step: Step) -> bytes:
@@ -66,26 +57,8 @@ class Codec:
         Raises:
             StoreError: it holds something that no JSON document can hold.
         """
-        body = Body(
-            step.parent,
-            step.turn,
-            step.depth,
-            step.head,
-            step.label,
-            step.revision,
-            step.status,
-            step.finish,
-            step.generation,
-            step.contract,
-            step.created,
-            step.inputs,
-            step.outputs,
-            step.input_count,
-            step.output_count,
-            step.hops,
-        )
         try:
-            return self._encoder.encode(body)
+            return self._encoder.encode(_kept_of(step))
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"step {step.id!r} cannot be stored: {error}") from error
 
@@ -96,36 +69,15 @@ class Codec:
             StoreError: the bytes are not those of a step.
         """
         try:
-            b = self._body.decode(body)
+            kept = self._body.decode(body)
         except msgspec.MsgspecError as error:
             raise StoreError(f"step {names.id!r} is damaged in the store: {error}; restore a backup") from error
-        return Step(
-            names.id,
-            names.session,
-            b.parent,
-            b.turn,
-            names.scope,
-            b.depth,
-            names.digest,
-            names.asked,
-            b.head,
-            b.label,
-            b.revision,
-            b.status,
-            b.finish,
-            b.generation,
-            b.contract,
-            b.created,
-            b.inputs,
-            b.outputs,
-            b.input_count,
-            b.output_count,
-            b.hops,
-        )
+        return Step(*_in_steps_order(names + kept))
 
     def empty(self, body: bytes) -> bytes:
         """The body without what was said, for a step whose content was deleted."""
-        return self._encoder.encode(replace(self._body.decode(body), inputs=None, outputs=None))
+        kept = dict(zip(KEPT, self._body.decode(body), strict=True))
+        return self._encoder.encode(tuple({**kept, "inputs": None, "outputs": None}.values()))
 
     def append_hop(self, hops: bytes | None, hop: Hop) -> bytes:
         """Hops that came later than the step, with one more."""

@@ -46,7 +46,6 @@ class ChatRequest(Struct, frozen=True):
         tools: as the client wrote them.
         options: fields for the engine, checked.
         user: the end user, where the client names one.
-        affinity: the client's prompt cache key; no engine here needs it.
     """
 
     model: str
@@ -58,7 +57,6 @@ class ChatRequest(Struct, frozen=True):
     include_usage: bool = False
     n: int = 1
     user: str = ""
-    affinity: str = ""
 
 
 def chat_request(body: bytes) -> ChatRequest:
@@ -85,8 +83,9 @@ def chat_request(body: bytes) -> ChatRequest:
         include_usage=usage_wanted(fields, stream),
         n=_take(fields, "n", lambda value, path: integer(value, path, 1, MAX_CHOICES), 1),
         user=end_user(fields, metadata),
-        affinity=_take(fields, "prompt_cache_key", short, ""),
     )
+    # A hint for whoever spreads requests over engines; here a prompt's prefix is found without it.
+    _take(fields, "prompt_cache_key", short, "")
     refuse_rest(fields)
     return request
 

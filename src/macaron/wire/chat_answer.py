@@ -92,7 +92,9 @@ class ChatStream:
         self._head = b"data: " + msgspec.json.encode(head)[:-1]
         self._tail = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._include_usage = include_usage
-        self._begun: set[int] = set()
+        # By choice that has begun: a chunk with nothing but text is three pieces put together, in half the time.
+        self._before_text: dict[int, bytes] = {}
+        self._after_text = b'},"logprobs":null,"finish_reason":null}]' + self._tail
 
     def chunks(self, deltas: Sequence[Delta]) -> bytes:
         """The chunks for deltas that arrived together; neighbouring plain texts of one choice become one chunk."""
@@ -112,19 +114,22 @@ class ChatStream:
 
     def error(self, error: MacaronError) -> bytes:
         """An error event, and after it a finish, because some clients read on for ever without one."""
-        choices = sorted(self._begun) or [0]
+        choices = sorted(self._before_text) or [0]
         finishes = b"".join(self._choice(choice, b"{}", b"null", b'"error"') for choice in choices)
         return event(msgspec.json.encode(openai_error(error))) + finishes + DONE
 
     def _chunk(self, delta: Delta) -> bytes:
+        before = self._before_text.get(delta.choice)
+        if before is not None and delta.logprobs is None and _plain(delta):
+            return before + msgspec.json.encode(delta.text) + self._after_text
         logprobs = b"null" if delta.logprobs is None else msgspec.json.encode(delta.logprobs)
-        begin = b"" if delta.choice in self._begun else self._begin(delta.choice)
-        return begin + self._choice(delta.choice, _delta(delta), logprobs, b"null")
+        return self._begin(delta.choice) + self._choice(delta.choice, _delta(delta), logprobs, b"null")
 
     def _begin(self, choice: int) -> bytes:
-        if choice in self._begun:
+        """The chunk that a choice begins with, nothing where it has begun."""
+        if choice in self._before_text:
             return b""
-        self._begun.add(choice)
+        self._before_text[choice] = b'%b,"choices":[{"index":%d,"delta":{"content":' % (self._head, choice)
         return self._choice(choice, b'{"role":"assistant","content":""}', b"null", b"null")
 
     def _choice(self, choice: int, delta: bytes, logprobs: bytes, finish: bytes) -> bytes:

@@ -17,7 +17,9 @@ import msgspec
 
 from macaron.engine.llamacpp.params import MAX_LINE_BYTES, LaunchParams
 
-HTTP_THREADS = 32
+MIN_HTTP_THREADS = 32
+# For `/health` and the calls that are no hops, so that a probe never waits for a thread that a hop holds.
+SPARE_HTTP_THREADS = 8
 ERRORS = 1
 PR_SET_PDEATHSIG = 1
 
@@ -89,7 +91,7 @@ def engine_params(launch: LaunchParams) -> Any:
     params.api_keys = [launch.api_key]
     params.ui = False
     params.endpoint_slots = False
-    params.n_threads_http = HTTP_THREADS
+    params.n_threads_http = max(MIN_HTTP_THREADS, launch.slots + SPARE_HTTP_THREADS)
     params.verbosity = ERRORS
     params.fit_params = False
     params.model.path = launch.weights

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from macaron.engine.llamacpp.params import LaunchParams
+from macaron.engine.llamacpp.watch import HEALTH, Probe, Watch, watch_for
 from macaron.errors import Unavailable
 
 log = logging.getLogger("macaron.engine")
@@ -43,13 +44,15 @@ class EngineChild:
     start them with `exec`, never with a bare `fork`.
     """
 
-    def __init__(self, params: LaunchParams, *, backoff: Backoff | None = None) -> None:
+    def __init__(self, params: LaunchParams, *, backoff: Backoff | None = None, watch: Watch | None = None) -> None:
         """`params` with any `port` and `api_key`: both are replaced here."""
         self._reserved = _reserve_port()
         self._params = msgspec.structs.replace(
             params, port=self._reserved.getsockname()[1], api_key=secrets.token_urlsafe(32)
         )
+        self._probe = Probe(self._params.port, self._params.api_key)
         self._backoff = backoff or Backoff()
+        self._watch = watch or watch_for(params.batch)
         self._process: asyncio.subprocess.Process | None = None
         self._stderr = b""
         self._reading: asyncio.Task[None] | None = None
@@ -98,7 +101,7 @@ class EngineChild:
         process = self._process
         try:
             async with asyncio.timeout(timeout):
-                while not await _healthy(self._params.port):
+                while not await self._probe.answers(HEALTH):
                     if process is None or process.returncode is not None:
                         raise Unavailable(await self._death(), code="engine_failed_to_load")
                     await asyncio.sleep(POLL_SECONDS)
@@ -106,13 +109,13 @@ class EngineChild:
             raise Unavailable(f"the engine is not ready after {timeout:g} s; allow it more time") from None
 
     async def supervise(self) -> None:
-        """Restart the engine whenever it ends, until `stop`. Run it as a task beside everything else."""
+        """Restart the engine whenever it ends or hangs, until `stop`. Run it as a task beside everything else."""
         loop = asyncio.get_running_loop()
         pause = self._backoff.first
         while not self._stopping.is_set():
             began = loop.time()
             if self._process is not None:
-                status = await self._process.wait()
+                status = await self._end_of(self._process)
                 if self._stopping.is_set():
                     return
                 log.error("the engine ended with status %s; another one is started: %s", status, self.last_words)
@@ -123,6 +126,29 @@ class EngineChild:
             pause = min(2 * pause, self._backoff.longest)
             self.restarts += 1
             await self.start()
+
+    async def _end_of(self, process: asyncio.subprocess.Process) -> int:
+        """The status with which it ended, or was ended because it hung."""
+        watching = asyncio.create_task(self._end_if_hung(process))
+        try:
+            return await process.wait()
+        finally:
+            watching.cancel()
+
+    async def _end_if_hung(self, process: asyncio.subprocess.Process) -> None:
+        reason = await self._hang()
+        if process.returncode is None:
+            log.error("%s; it is killed", reason)
+            process.kill()
+
+    async def _hang(self) -> str:
+        """Wait until the engine hangs; says how that is known."""
+        try:
+            await self.wait_ready(self._watch.loading)
+        except Unavailable as error:
+            return error.message
+        log.info("the engine serves")
+        return await self._probe.hang(self._watch)
 
     async def stop(self) -> None:
         """End the engine for good and release the port; running requests are cut."""
@@ -187,18 +213,3 @@ def _reserve_port() -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     reserved.bind(("127.0.0.1", 0))
     return reserved
-
-
-async def _healthy(port: int) -> bool:
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    try:
-        writer.write(b"GET /health HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n\r\n")
-        status = await reader.readline()
-        return status.split(b" ")[1:2] == [b"200"]
-    except (OSError, ValueError):
-        return False
-    finally:
-        writer.close()
