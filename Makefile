@@ -69,7 +69,7 @@ $(DEMI)/runs/L%/adapter/run.json: $(DEMI)/data/l%/manifest.json
 	$(BIN)/macaron train sft --config demi --adapter L$* --data $(<D) --out $(DEMI)/runs/L$* --resume
 
 $(SHIPPED)/L%/run.json: $(DEMI)/runs/L%/adapter/run.json
-	$(BIN)/macaron train publish $(DEMI)/runs/L$* --to $(@D)
+	$(BIN)/macaron train publish $(DEMI)/runs/L$* --to $(@D) --licence Apache-2.0
 
 .PRECIOUS: $(DEMI)/data/l%/manifest.json $(DEMI)/runs/L%/adapter/run.json
 

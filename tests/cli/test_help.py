@@ -17,6 +17,7 @@ COMMANDS = (
     ("runs", "list"), ("runs", "show"), ("runs", "compare"), ("runs", "export"),
     ("evals", "routing"), ("evals", "tasks"), ("evals", "chat"),
     ("evals", "diagnose"), ("evals", "report"),
+    ("inspect",), ("adapter", "check"), ("merge",),
 )  # fmt: skip
 
 

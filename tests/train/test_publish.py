@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from safetensors.numpy import load_file, save_file
 
 from macaron.errors import ConfigError
+from macaron.registry.check import check_adapter
 from macaron.registry.revision import ADAPTER_FILES, adapter_revision
 from macaron.train.folder import RunFolder
 from macaron.train.publish import publish
@@ -87,3 +88,9 @@ def test_a_record_without_an_adapter_is_refused(tmp_path: Path) -> None:
     folder.write_record(replace(folder.read_record(), adapter=None))
     with pytest.raises(ConfigError, match="only a finished run"):
         publish(folder.path, tmp_path / "L1")
+
+
+def test_a_licence_makes_a_card_that_a_check_reads(tmp_path: Path) -> None:
+    target = tmp_path / "adapters" / "L1"
+    publish(finished(tmp_path / "run"), target, licence="Apache-2.0")
+    assert check_adapter(target, None).licence == "Apache-2.0"

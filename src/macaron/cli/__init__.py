@@ -13,7 +13,21 @@ from macaron.errors import MacaronError
 
 def build_cli() -> typer.Typer:
     """The whole command line."""
-    from macaron.cli import chat, data, evals, models, profile, runs, serve, status, trace, train
+    from macaron.cli import (
+        adapter,
+        chat,
+        data,
+        evals,
+        inspect,
+        merge,
+        models,
+        profile,
+        runs,
+        serve,
+        status,
+        trace,
+        train,
+    )
 
     app = typer.Typer(
         name="macaron",
@@ -31,7 +45,10 @@ def build_cli() -> typer.Typer:
     app.command(epilog=chat.EXAMPLES)(chat.chat)
     app.command(epilog=status.EXAMPLES)(status.status)
     app.command(epilog=trace.EXAMPLES)(trace.trace)
+    app.command(epilog=merge.EXAMPLES)(merge.merge)
+    app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
     app.add_typer(models.app)
+    app.add_typer(adapter.app)
     app.add_typer(profile.app)
     app.add_typer(data.app)
     app.add_typer(train.app)

@@ -96,11 +96,12 @@ def dpo(
 def publish(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     to: Annotated[Path, typer.Option(help="Folder for the adapter, such as myprofile/adapters/L2.")],
+    licence: Annotated[str, typer.Option(help="SPDX name of its licence, for a card beside it.")] = "",
 ) -> None:
     """Copy a finished run's adapter to where a profile can name it, at half the size."""
     from macaron.train.publish import publish as copy
 
-    record = copy(run, to)
+    record = copy(run, to, licence)
     assert record.adapter is not None
     typer.echo(f'{to}\n{record.adapter.revision}\nname it in profile.toml: source = "adapters/{to.name}"')
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from msgspec import Struct
 
 from macaron.errors import ConfigError
+
+T = TypeVar("T")
 
 _SCALARS: Mapping[int, str] = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
@@ -63,16 +65,25 @@ def read_gguf(path: Path) -> GgufInfo:
     Raises:
         ConfigError: it cannot be read, is not GGUF version 2 or 3, is cut off, or is an adapter.
     """
-    try:
-        with path.open("rb") as file:
-            pairs = _Reader(file, path.stat().st_size).pairs()
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (_MalformedError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a usable GGUF file: {error}") from None
+    pairs = walk_gguf(path, GgufReader.pairs)
     if pairs.get("general.type", "model") != "model":
         raise ConfigError(f"{path} is not a model but of type {pairs['general.type']!r}; name the base's file")
     return _info(pairs)
+
+
+def walk_gguf(path: Path, read: Callable[[GgufReader], T]) -> T:
+    """What `read` takes from the beginning of a GGUF file of any type.
+
+    Raises:
+        ConfigError: the file cannot be read, or `read` raised `MalformedError`.
+    """
+    try:
+        with path.open("rb") as file:
+            return read(GgufReader(file, path.stat().st_size))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (MalformedError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a usable GGUF file: {error}") from None
 
 
 def _info(pairs: Mapping[str, Any]) -> GgufInfo:
@@ -105,29 +116,39 @@ def _dimensions(pairs: Mapping[str, Any], architecture: str) -> Dimensions | Non
     return Dimensions(layers, hidden, feed_forward, heads, kv_heads, width)
 
 
-class _MalformedError(Exception):
-    pass
+class MalformedError(Exception):
+    """The file is not what the specification says."""
 
 
-class _Reader:
+class GgufReader:
+    """Takes a file's values in their order, bounded by its `size`: `pairs()`, then the tensors' table."""
+
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
         self._left = size
+        self.size = size
+        self.tensor_count = 0
+
+    @property
+    def position(self) -> int:
+        """The bytes taken so far."""
+        return self.size - self._left
 
     def pairs(self) -> dict[str, Any]:
+        """The metadata; sets `tensor_count`."""
         if self._take(4) != b"GGUF":
-            raise _MalformedError("it does not begin with GGUF")
-        version = self._number("<I")
+            raise MalformedError("it does not begin with GGUF")
+        version = self.number("<I")
         if version not in (2, 3):
-            raise _MalformedError(f"version {version} is not known, or the file is big-endian")
-        self._number("<Q")
+            raise MalformedError(f"version {version} is not known, or the file is big-endian")
+        self.tensor_count = int(self.number("<Q"))
         count = self._bounded(_MAX_PAIRS, "metadata entries")
-        return {self._string(): self._value(self._number("<I")) for _ in range(count)}
+        return {self.string(): self._value(self.number("<I")) for _ in range(count)}
 
     def _value(self, kind: int) -> Any:
         if kind != _ARRAY:
             return self._reader(kind)()
-        item = self._number("<I")
+        item = self.number("<I")
         count = self._bounded(_MAX_ITEMS, "items of an array")
         if item in _SCALARS:
             form = _SCALARS[item]
@@ -138,27 +159,29 @@ class _Reader:
 
     def _reader(self, kind: int) -> Callable[[], Any]:
         if kind == _STRING:
-            return self._string
+            return self.string
         if kind in _SCALARS:
-            return lambda: self._number(_SCALARS[kind])
-        raise _MalformedError(f"value type {kind} is not known here")
+            return lambda: self.number(_SCALARS[kind])
+        raise MalformedError(f"value type {kind} is not known here")
 
-    def _string(self) -> str:
+    def string(self) -> str:
+        """A length and as many bytes of text."""
         # Tokens need not be whole characters.
         return self._take(self._bounded(_MAX_STRING, "bytes of a string")).decode("utf-8", "surrogateescape")
 
     def _bounded(self, limit: int, what: str) -> int:
-        count = self._number("<Q")
+        count = self.number("<Q")
         if count > min(limit, self._left):
-            raise _MalformedError(f"{count} {what} are more than can be")
+            raise MalformedError(f"{count} {what} are more than can be")
         return int(count)
 
-    def _number(self, form: str) -> Any:
+    def number(self, form: str) -> Any:
+        """One number in a form of `struct`."""
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
     def _take(self, count: int) -> bytes:
         raw = self._file.read(count) if count <= self._left else b""
         if len(raw) != count:
-            raise _MalformedError("it is cut off")
+            raise MalformedError("it is cut off")
         self._left -= count
         return raw

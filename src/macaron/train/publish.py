@@ -16,10 +16,13 @@ from macaron.train.folder import RunFolder
 from macaron.train.record import RunRecord
 
 
-def publish(run: Path, target: Path) -> RunRecord:
+def publish(run: Path, target: Path, licence: str = "") -> RunRecord:
     """Copy the adapter of a finished run to `target`, its values as float16; what was there is replaced at once.
 
     The record beside it names the revision of the copy, which is another one than that of the run's own adapter.
+
+    Args:
+        licence: its SPDX name, for a card beside the adapter; without one there is no card.
 
     Raises:
         ConfigError: the run is not finished, a value does not fit into float16, or the disk is full.
@@ -37,10 +40,20 @@ def publish(run: Path, target: Path) -> RunRecord:
         _halve(folder.adapter / ADAPTER_FILES[1], part / ADAPTER_FILES[1])
         size = (part / ADAPTER_FILES[1]).stat().st_size
         record = replace(record, adapter=replace(record.adapter, revision=adapter_revision(part), bytes=size))
+        if licence:
+            (part / "README.md").write_text(_card(record, licence), "utf-8")
         (part / "run.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
         sync_tree(part)
         _swap(part, target)
     return record
+
+
+def _card(record: RunRecord, licence: str) -> str:
+    return (
+        f"---\nlicense: {licence}\nbase_model: {record.base}\nlibrary_name: peft\n---\n"
+        f"LoRA adapter {record.label} of `{record.profile}`, from run `{record.id}`.\n"
+        "`run.json` has its data and settings.\n"
+    )
 
 
 def _halve(source: Path, target: Path) -> None:

@@ -1,0 +1,51 @@
+"""JSON of a stranger's, read strictly: bounded by its reader, no key twice, no numbers that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+
+class NotAnObjectError(ValueError):
+    """The text is no JSON object."""
+
+
+class DuplicateKeyError(ValueError):
+    """A key is there twice, so that two readers may see different things; `key` is its name."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__("a key is there twice")
+        self.key = key
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """The object that `raw` holds, in UTF-8.
+
+    Raises:
+        DuplicateKeyError: at any depth.
+        NotAnObjectError: it is anything else.
+    """
+    try:
+        found = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
+    except DuplicateKeyError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise NotAnObjectError(str(error)[:120]) from None
+    if not isinstance(found, dict):
+        raise NotAnObjectError(f"it is a {type(found).__name__}")
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise DuplicateKeyError(key)
+            seen.add(key)
+    return found
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
