@@ -8,6 +8,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import gguf
+import numpy as np
+
 Shapes = Mapping[str, tuple[int, ...]]
 
 WIDTHS = {"F64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "U8": 1}
@@ -62,6 +65,19 @@ def write_adapter(folder: Path, shapes: Shapes, rank: int = 16, dtype: str = "BF
     config = {"peft_type": "LORA", "r": rank, "base_model_name_or_path": "Base"}
     (folder / "adapter_config.json").write_text(json.dumps(config))
     return folder
+
+
+def write_gguf(path: Path, *, kind: str = "model", **shapes: tuple[int, ...]) -> Path:
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type(kind)
+    writer.add_name("Tiny")
+    for name, shape in shapes.items():
+        writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
 
 
 def write_layout(root: Path) -> Path:

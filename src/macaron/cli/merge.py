@@ -15,8 +15,8 @@ from macaron.cli.progress import progress_bar
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded, load
 from macaron.models import fetch_weights, sha256_of
+from macaron.models.gguf_table import read_whole_table
 from macaron.models.merge import GGUF_TYPES, GgufType, refuse_existing
-from macaron.models.merge.container import open_model
 from macaron.models.merge.output import Advance
 from macaron.models.progress import Progress as Fetching
 from macaron.profiles import find_profile
@@ -87,7 +87,7 @@ def _base(loaded: Loaded, text: str, format: str, progress: Fetching) -> BaseWei
         raise ConfigError(f"{reason}; give --base with FILE.gguf or a folder of safetensors", param="base")
     if format == "safetensors":
         found = find_base(loaded, progress=progress)
-        return BaseWeights(found.folder, found.fingerprint, open_model(found.weights).licence)
+        return BaseWeights(found.folder, found.fingerprint, read_whole_table(found.weights).text("general.license"))
     path = fetch_weights(section, folder=loaded.folder, progress=progress)
     return BaseWeights(path, f"sha256:{section.sha256 or sha256_of(path, progress)}")
 

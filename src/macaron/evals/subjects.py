@@ -184,7 +184,7 @@ async def open_subjects(
     weights = _weights(loaded)
     sources = {name: path.resolve() for name, path in (adapters or {}).items()}
     revisions = {name: adapter_revision(path) for name, path in sources.items()}
-    files = {name: gguf_adapter(path, weights) for name, path in sources.items()}
+    files = {name: gguf_adapter(path, weights, revision=revisions[name]) for name, path in sources.items()}
     config = EngineConfig(
         origin="", api_key="", adapters=tuple(files), entry=entry, slots_per_adapter=parallel,
         specialists=() if routes else (None, *files),

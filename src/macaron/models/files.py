@@ -6,7 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -37,6 +37,15 @@ def sha256_of(path: Path, progress: Progress) -> str:
             digest.update(chunk)
             progress("check", file.tell(), total)
     return digest.hexdigest()
+
+
+def sha256_of_listing(hashes: Iterable[tuple[str, str]]) -> str:
+    """One SHA-256, in hex, for several files: over lines `<hash>  <name>` as `sha256sum` writes them.
+
+    Args:
+        hashes: name and SHA-256 of each file, in an order that is always the same.
+    """
+    return hashlib.sha256("".join(f"{sha256}  {name}\n" for name, sha256 in hashes).encode()).hexdigest()
 
 
 def seal(path: Path, seal_path: Path, sha256: str) -> None:

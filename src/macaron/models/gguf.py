@@ -1,6 +1,7 @@
 """What a GGUF file says about its model: context, control tokens, chat template. The tensors are never read.
 
-The layout is that of the GGUF specification, versions 2 and 3: a header, then typed key-value pairs.
+The layout is that of the GGUF specification, versions 2 and 3: a header, then typed key-value pairs. `gguf_table` reads
+what follows them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from typing import IO, Any, TypeVar
 from msgspec import Struct
 
 from macaron.errors import ConfigError
+from macaron.models.source import opened, printable
 
 T = TypeVar("T")
 
+ARCHITECTURE = "llama"
+"""Of the bases whose tensors are known here by name and order."""
+
+_MAGIC = b"GGUF"
 _SCALARS: Mapping[int, str] = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
 }  # fmt: skip
@@ -25,6 +31,8 @@ _CONTROL_TOKEN = 3
 _MAX_PAIRS = 65_536
 _MAX_ITEMS = 4_194_304
 _MAX_STRING = 16_777_216
+_MAX_HEAD = 268_435_456
+_BUFFER = 65_536
 
 
 class Dimensions(Struct, frozen=True):
@@ -71,6 +79,30 @@ def read_gguf(path: Path) -> GgufInfo:
     return _info(pairs)
 
 
+def llama_dimensions(path: Path, purpose: str, remedy: str) -> Dimensions:
+    """The sizes of a base of the llama architecture, for a `purpose` such as `adapters are converted`.
+
+    Raises:
+        ConfigError: as from `read_gguf`, or it is another base, with the code `unsupported_base`.
+    """
+    info = read_gguf(path)
+    if info.architecture != ARCHITECTURE or info.dimensions is None:
+        reason = f"{path} is of the architecture {printable(info.architecture)!r}; {purpose} for {ARCHITECTURE} bases"
+        reason = f"{reason} with one number of heads for all layers; {remedy}"
+        raise ConfigError(reason, param="base", code="unsupported_base")
+    return info.dimensions
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file is GGUF, by its first bytes.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    with opened(path) as (file, _):
+        return file.read(4) == _MAGIC
+
+
 def walk_gguf(path: Path, read: Callable[[GgufReader], T]) -> T:
     """What `read` takes from the beginning of a GGUF file of any type.
 
@@ -78,11 +110,9 @@ def walk_gguf(path: Path, read: Callable[[GgufReader], T]) -> T:
         ConfigError: the file cannot be read, or `read` raised `MalformedError`.
     """
     try:
-        with path.open("rb") as file:
-            return read(GgufReader(file, path.stat().st_size))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (MalformedError, UnicodeDecodeError) as error:
+        with opened(path, buffering=_BUFFER) as (file, size):
+            return read(GgufReader(file, size))
+    except MalformedError as error:
         raise ConfigError(f"{path} is not a usable GGUF file: {error}") from None
 
 
@@ -126,6 +156,7 @@ class GgufReader:
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
         self._left = size
+        self._items_left = _MAX_ITEMS
         self.size = size
         self.tensor_count = 0
 
@@ -136,20 +167,24 @@ class GgufReader:
 
     def pairs(self) -> dict[str, Any]:
         """The metadata; sets `tensor_count`."""
-        if self._take(4) != b"GGUF":
+        if self._take(4) != _MAGIC:
             raise MalformedError("it does not begin with GGUF")
         version = self.number("<I")
         if version not in (2, 3):
             raise MalformedError(f"version {version} is not known, or the file is big-endian")
         self.tensor_count = int(self.number("<Q"))
         count = self._bounded(_MAX_PAIRS, "metadata entries")
-        return {self.string(): self._value(self.number("<I")) for _ in range(count)}
+        pairs = {self.string(): self._value(self.number("<I")) for _ in range(count)}
+        if len(pairs) < count:
+            raise MalformedError("a key of its metadata is there twice")
+        return pairs
 
     def _value(self, kind: int) -> Any:
         if kind != _ARRAY:
             return self._reader(kind)()
         item = self.number("<I")
-        count = self._bounded(_MAX_ITEMS, "items of an array")
+        count = self._bounded(self._items_left, "items of arrays")
+        self._items_left -= count
         if item in _SCALARS:
             form = _SCALARS[item]
             raw = self._take(count * struct.calcsize(form))
@@ -180,6 +215,8 @@ class GgufReader:
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
     def _take(self, count: int) -> bytes:
+        if self.position + count > _MAX_HEAD:
+            raise MalformedError(f"its metadata and table take more than {_MAX_HEAD} bytes")
         raw = self._file.read(count) if count <= self._left else b""
         if len(raw) != count:
             raise MalformedError("it is cut off")

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
-from macaron.models import Dimensions, default_cache, read_gguf, silent
+from macaron.models import Dimensions, default_cache, silent
 from macaron.models.files import explained, locked
+from macaron.models.gguf import is_gguf, llama_dimensions
 from macaron.models.lora import FORMAT, write_gguf
 from macaron.registry.cards import Registry
 from macaron.registry.revision import adapter_revision
 
-ARCHITECTURE = "llama"
+_OTHER_BASE = "name a GGUF file of the adapter as source, made with llama.cpp's convert_lora_to_gguf.py"
 
 
 def engine_adapters(
@@ -51,12 +52,12 @@ def gguf_adapter(source: Path, weights: Path, *, revision: str = "", cache_dir: 
         ConfigError: it is neither, it does not fit the base, it cannot be expressed as a LoRA of the engine, or the
             cache cannot be written; the file, the field and the remedy are named.
     """
-    if _is_gguf(source):
+    if source.is_file() and is_gguf(source):
         return source
     if not source.is_dir():
         wanted = "a GGUF file nor a folder with adapter_config.json and adapter_model.safetensors"
         raise ConfigError(f"adapter {source} is neither {wanted}")
-    base = _dimensions(weights)
+    base = llama_dimensions(weights, "adapters are converted", _OTHER_BASE)
     folder = (cache_dir or default_cache()) / "adapters"
     revision = revision or adapter_revision(source)
     target = folder / _file_name(revision, base)
@@ -78,16 +79,6 @@ def _named(label: str, source: Path, weights: Path, revision: str, cache_dir: Pa
         raise ConfigError(f"{place}: {error.message}", param=place, code=error.code) from None
 
 
-def _is_gguf(source: Path) -> bool:
-    if not source.is_file():
-        return False
-    try:
-        with source.open("rb") as file:
-            return file.read(4) == b"GGUF"
-    except OSError as error:
-        raise ConfigError(f"adapter {source} cannot be read: {error.strerror}") from None
-
-
 def _convert(source: Path, target: Path, base: Dimensions, revision: str) -> None:
     part = target.with_suffix(".part")
     try:
@@ -99,18 +90,6 @@ def _convert(source: Path, target: Path, base: Dimensions, revision: str) -> Non
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _dimensions(weights: Path) -> Dimensions:
-    info = read_gguf(weights)
-    if info.architecture != ARCHITECTURE or info.dimensions is None:
-        remedy = "name a GGUF file of the adapter as source, made with llama.cpp's convert_lora_to_gguf.py"
-        raise ConfigError(
-            f"{weights} is of the architecture {info.architecture!r}; adapters are converted for {ARCHITECTURE} bases "
-            f"with one number of heads for all layers; {remedy}",
-            code="unsupported_adapter",
-        )
-    return info.dimensions
 
 
 def _file_name(revision: str, base: Dimensions) -> str:

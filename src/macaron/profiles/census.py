@@ -7,7 +7,8 @@ from pathlib import Path
 from macaron.hcp import AdapterEntry, Loaded, is_adapter
 from macaron.models import cached_path, default_cache, is_cached
 from macaron.models.census import Census, Count, KvCache, Part, Release, adapter_part, base_part
-from macaron.models.census.safetensors import INDEX_FILE, SINGLE_FILE
+from macaron.models.shards import INDEX_FILE, SINGLE_FILE
+from macaron.models.source import root_of
 from macaron.profiles.published import Published, read_published
 
 _WIDTHS = {"F32": 4, "F16": 2, "BF16": 2}
@@ -45,7 +46,7 @@ def _base(name: str, loaded: Loaded, published: Published | None, cache: Path) -
         reason = f"the weights file{size} is not here; macaron models pull {name} fetches it"
         return Part("base", base, unknown=reason), KvCache(unknown=reason), ()
     if any((loaded.folder / name).exists() for name in (INDEX_FILE, SINGLE_FILE)):
-        part, kv, notes = base_part(loaded.folder, loaded.folder)
+        part, kv, notes = base_part(loaded.folder, root_of(loaded.folder))
         return _named(part, base), kv, notes
     reason = f"the weights are with {engine.kind} at {engine.address}; inspect the folder it loads them from"
     if published is not None:
@@ -71,7 +72,7 @@ def _named(part: Part, name: str) -> Part:
 def _specialist(loaded: Loaded, entry: AdapterEntry, published: Published | None) -> Part:
     if entry.source:
         source = loaded.file(entry.source)
-        return adapter_part(entry.label, entry.name, source, source if source.is_dir() else source.parent)
+        return adapter_part(entry.label, entry.name, source, root_of(source if source.is_dir() else source.parent))
     if entry.model:
         reason = f"it is served by another model, {entry.model}, of which nothing is known here"
         return Part(entry.label, entry.name, unknown=reason)

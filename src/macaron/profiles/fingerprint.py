@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
 from macaron.models import Progress, fetch_weights, silent
-from macaron.models.gguf import GgufReader, MalformedError, walk_gguf
+from macaron.models.gguf_table import GgufTable, GgufTensor, read_table
 from macaron.registry.check import BaseFingerprint, Extent, Limits, safetensors_fingerprint, sample_digest
 
 VLLM_RANK = 16
 EMBEDDED_BYTES = 4_294_967_296
-MAX_TENSORS = 1_048_576
-MAX_DIMENSIONS = 4
-_ALIGNMENT = 32
 _NAMES: Mapping[str, str] = {
     "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
     "attn_output": "self_attn.o_proj",
@@ -67,14 +64,13 @@ def gguf_fingerprint(path: Path, *, name: str = "", full: str = "") -> BaseFinge
     Raises:
         ConfigError: it cannot be read or is no whole GGUF file.
     """
-    table = walk_gguf(path, _table)
-    extents = list(_extents(path, table))
+    table = read_table(path)
     try:
-        sample = sample_digest(extents)
+        sample = sample_digest(_extents(table))
     except (OSError, EOFError) as problem:
         raise ConfigError(f"{path} cannot be read as a base: {problem}", param="base") from None
     pairs = table.pairs
-    architecture = str(pairs.get("general.architecture", ""))
+    architecture = table.text("general.architecture")
 
     def size(key: str, default: int = 0) -> int:
         value = pairs.get(f"{architecture}.{key}")
@@ -86,59 +82,25 @@ def gguf_fingerprint(path: Path, *, name: str = "", full: str = "") -> BaseFinge
         name=name or path.stem, architecture=architecture.lower(), layers=size("block_count"),
         hidden=size("embedding_length"), feed_forward=size("feed_forward_length"), heads=heads,
         kv_heads=size("attention.head_count_kv", heads), vocabulary=len(tokens), tokenizer=_tokens_digest(tokens),
-        modules=dict(_modules(table.tensors)), sample=sample, full=full,
+        modules=dict(_modules(table.tensors.values())), sample=sample, full=full,
     )  # fmt: skip
 
 
-class _Tensor(NamedTuple):
-    """An entry of the table: the shape with its slowest axis first, `offset` from the beginning of the tensors."""
-
-    name: str
-    shape: tuple[int, ...]
-    kind: int
-    offset: int
-
-
-class _Table(NamedTuple):
-    pairs: Mapping[str, Any]
-    tensors: tuple[_Tensor, ...]
-    position: int
-    size: int
-
-
-def _table(reader: GgufReader) -> _Table:
-    pairs = reader.pairs()
-    if reader.tensor_count > MAX_TENSORS:
-        raise MalformedError(f"{reader.tensor_count} tensors are more than can be")
-    tensors = tuple(_tensor(reader) for _ in range(reader.tensor_count))
-    return _Table(pairs, tensors, reader.position, reader.size)
-
-
-def _tensor(reader: GgufReader) -> _Tensor:
-    name, count = reader.string(), reader.number("<I")
-    if not 1 <= count <= MAX_DIMENSIONS:
-        raise MalformedError(f"a tensor has {count} dimensions")
-    shape = tuple(reader.number("<Q") for _ in range(count))
-    return _Tensor(name, shape[::-1], reader.number("<I"), reader.number("<Q"))
-
-
-def _extents(path: Path, table: _Table) -> Iterator[Extent]:
+def _extents(table: GgufTable) -> Iterator[Extent]:
     """Where the tensors lie; each reaches to the next one, padding included, and the last to the file's end."""
-    alignment = table.pairs.get("general.alignment", _ALIGNMENT)
-    step = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
-    begin = (table.position + step - 1) // step * step
-    ordered = sorted(table.tensors, key=lambda tensor: tensor.offset)
-    ends = [*(tensor.offset for tensor in ordered[1:]), max(table.size - begin, 0)]
-    for tensor, end in zip(ordered, ends, strict=False):
-        size = max(end - tensor.offset, 0)
-        yield Extent(tensor.name, str(tensor.kind), tensor.shape, path, begin + tensor.offset, size)
+    ordered = sorted(table.tensors.values(), key=lambda tensor: tensor.start)
+    ends = [*(tensor.start for tensor in ordered[1:]), table.size]
+    for tensor, end in zip(ordered, ends, strict=True):
+        size = max(end - tensor.start, 0)
+        yield Extent(tensor.name, str(int(tensor.kind)), tensor.dimensions[::-1], table.path, tensor.start, size)
 
 
-def _modules(tensors: Sequence[_Tensor]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _modules(tensors: Iterable[GgufTensor]) -> Iterator[tuple[str, tuple[int, int]]]:
     for tensor in tensors:
         match tensor.name.split("."):
-            case ["blk", layer, short, "weight"] if short in _NAMES and len(tensor.shape) == 2:
-                yield f"model.layers.{layer}.{_NAMES[short]}", (tensor.shape[0], tensor.shape[1])
+            case ["blk", layer, short, "weight"] if short in _NAMES and len(tensor.dimensions) == 2:
+                inputs, outputs = tensor.dimensions
+                yield f"model.layers.{layer}.{_NAMES[short]}", (outputs, inputs)
 
 
 def _tokens_digest(tokens: Any) -> str:

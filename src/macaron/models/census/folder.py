@@ -6,15 +6,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from macaron.errors import ConfigError
 from macaron.models.census.cache import KvCache, cache_of_config, cache_of_gguf
 from macaron.models.census.count import Census, Part, Weights, tally
-from macaron.models.census.gguf import read_table
-from macaron.models.census.safetensors import INDEX_FILE, SINGLE_FILE, read_header, read_model
-from macaron.models.census.source import printable, read_object
+from macaron.models.gguf import is_gguf
+from macaron.models.gguf_table import GgufTable, read_whole_table
+from macaron.models.peft import CONFIG_FILE, MAX_CONFIG_BYTES, AdapterConfig, config_of, weights_of
+from macaron.models.safetensors import open_tensors
+from macaron.models.shards import INDEX_FILE, SINGLE_FILE, open_model
+from macaron.models.source import printable, read_object, root_of
 
-ADAPTER_CONFIG = "adapter_config.json"
-ADAPTER_WEIGHTS = "adapter_model.safetensors"
 MODEL_CONFIG = "config.json"
 MAX_ADAPTERS = 1024
 
@@ -33,24 +36,25 @@ def inspect_path(path: Path) -> Census:
         ConfigError: it is none of these, or a file of it cannot be used.
     """
     try:
-        return _census(path, path.expanduser().resolve(strict=True))
+        real = path.expanduser().resolve(strict=True)
+        return _census(path, real, root_of(real))
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"{path} cannot be read: {reason}; name another, or correct its rights") from None
 
 
-def _census(path: Path, real: Path) -> Census:
+def _census(path: Path, real: Path, root: Path) -> Census:
     subject = str(path)
     if real.is_file():
         return _file(subject, real)
-    if (real / ADAPTER_CONFIG).exists():
-        return _adapter(subject, real, real)
+    if (real / CONFIG_FILE).exists():
+        return _adapter(subject, real, root)
     if (real / "adapter").is_dir():
-        return _adapter(subject, real / "adapter", real)
+        return _adapter(subject, real / "adapter", root)
     if (real / "base").is_dir():
-        return _layout(subject, real)
+        return _layout(subject, real, root)
     if any((real / name).exists() for name in (MODEL_CONFIG, INDEX_FILE, SINGLE_FILE)):
-        base, cache, notes = base_part(real, real)
+        base, cache, notes = base_part(real, root)
         return Census(subject, base, (), cache, notes=notes)
     raise _neither(path)
 
@@ -62,12 +66,12 @@ def base_part(source: Path, root: Path) -> tuple[Part, KvCache, tuple[str, ...]]
         ConfigError: a file of it cannot be used, or a link leads out of `root`.
     """
     if source.is_file():
-        pairs, weights, _ = read_table(source)
-        if pairs.get("general.type", "model") != "model":
-            raise ConfigError(f"{source} is not a model but of type {printable(str(pairs['general.type']))!r}")
-        name = printable(str(pairs.get("general.name", ""))) or source.stem
-        return _part("base", name, weights, source), cache_of_gguf(pairs), ()
-    weights = read_model(source, root)
+        table = read_whole_table(source)
+        if table.pairs.get("general.type", "model") != "model":
+            raise ConfigError(f"{source} is not a model but of type {printable(str(table.pairs['general.type']))!r}")
+        name = printable(table.text("general.name")) or source.stem
+        return _part("base", name, tally(table.tensors.values()), source), cache_of_gguf(table.pairs), ()
+    weights = _model(source, root)
     if (source / MODEL_CONFIG).exists():
         config = read_object(source / MODEL_CONFIG, root)
         cache = cache_of_config(config)
@@ -85,22 +89,18 @@ def adapter_part(label: str, name: str, source: Path, root: Path) -> Part:
         ConfigError: a file of it cannot be used, or a link leads out of `root`.
     """
     if source.is_file():
-        pairs, weights, rank = read_table(source)
-        if pairs.get("general.type") != "adapter":
+        table = read_whole_table(source)
+        if table.text("general.type") != "adapter":
             raise ConfigError(f"{source} is a model, not an adapter; name it as the base", param=label)
-        return _part(label, name, weights, source, rank)
-    weights = tally(read_header(_weights_file(source), root).values())
-    rank = read_object(source / ADAPTER_CONFIG, root).get("r")
-    whole = isinstance(rank, int) and not isinstance(rank, bool) and rank > 0
-    return _part(label, name, weights, source, rank if whole else None)
+        return _part(label, name, tally(table.tensors.values()), source, _rank(table))
+    weights = tally(open_tensors(weights_of(source), root).tensors.values())
+    return _part(label, name, weights, source, _config(source, root).rank or None)
 
 
 def _file(subject: str, path: Path) -> Census:
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if magic != b"GGUF":
+    if not is_gguf(path):
         raise _neither(path)
-    if read_table(path).pairs.get("general.type") == "adapter":
+    if read_whole_table(path).text("general.type") == "adapter":
         part = adapter_part(_label(path.stem), path.stem, path, path.parent)
         return _alone(subject, part, "a LoRA in GGUF does not hold its base; inspect the profile that uses it")
     base, cache, notes = base_part(path, path.parent)
@@ -109,8 +109,8 @@ def _file(subject: str, path: Path) -> Census:
 
 def _adapter(subject: str, folder: Path, root: Path) -> Census:
     part = adapter_part(_label(folder.name), folder.name, folder, root)
-    named = read_object(folder / ADAPTER_CONFIG, root).get("base_model_name_or_path")
-    base = f"its base, {printable(named)}," if isinstance(named, str) and named else "its base"
+    named = printable(_config(folder, root).base)
+    base = f"its base, {named}," if named else "its base"
     return _alone(subject, part, f"{base} is not in this folder; inspect a model layout or a profile for both")
 
 
@@ -118,9 +118,9 @@ def _alone(subject: str, part: Part, reason: str) -> Census:
     return Census(subject, Part("base", "", unknown=reason), (part,), KvCache(unknown=reason))
 
 
-def _layout(subject: str, root: Path) -> Census:
-    base, cache, notes = base_part(root / "base", root)
-    loras = root / "loras"
+def _layout(subject: str, folder: Path, root: Path) -> Census:
+    base, cache, notes = base_part(folder / "base", root)
+    loras = folder / "loras"
     children = loras.iterdir() if loras.is_dir() else ()
     folders = sorted(path for path in children if path.is_dir() and not path.name.startswith("."))
     if len(folders) > MAX_ADAPTERS:
@@ -145,12 +145,29 @@ def _part(label: str, name: str, weights: Weights, source: Path, rank: int | Non
     )
 
 
-def _weights_file(folder: Path) -> Path:
-    pickled = folder / "adapter_model.bin"
-    if not (folder / ADAPTER_WEIGHTS).exists() and pickled.exists():
-        remedy = f"save the adapter as {ADAPTER_WEIGHTS}, with safe_serialization=True in PEFT"
-        raise ConfigError(f"{pickled} is a pickle, which can run code when it is read, and is never opened; {remedy}")
-    return folder / ADAPTER_WEIGHTS
+def _model(folder: Path, root: Path) -> Weights:
+    """With an index, what it names is counted."""
+    shards = open_model(folder, root)
+    weights = tally(file.tensors[name] for name, file in shards.places.items() if name not in shards.unnamed)
+    notes = []
+    if shards.stated_bytes not in (None, weights.bytes):
+        stated = f"{INDEX_FILE} says total_size {shards.stated_bytes}, the shards' headers say {weights.bytes}"
+        notes.append(f"{stated}; the headers are counted.")
+    if shards.unnamed:
+        number = len(shards.unnamed)
+        notes.append(f"The shards hold {number} more tensors that {INDEX_FILE} does not name; they are not counted.")
+    return replace(weights, notes=tuple(notes))
+
+
+def _rank(table: GgufTable) -> int | None:
+    """The one rank of a LoRA, None where there are several."""
+    matrices = [tensor for tensor in table.tensors.values() if tensor.name.endswith(".lora_a")]
+    ranks = {tensor.dimensions[1] for tensor in matrices if len(tensor.dimensions) > 1}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+def _config(folder: Path, root: Path) -> AdapterConfig:
+    return config_of(read_object(folder / CONFIG_FILE, root, MAX_CONFIG_BYTES))
 
 
 def _packed(weights: Weights) -> tuple[str, ...]:

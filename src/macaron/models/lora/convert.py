@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from macaron.errors import ConfigError
 from macaron.models.gguf import Dimensions
-from macaron.models.lora.config import LoraOptions, read_options
-from macaron.models.lora.tensors import WEIGHTS_FILE, as_half, read_tensors
+from macaron.models.peft import AdapterConfig, open_lora
+from macaron.models.safetensors import TensorFile, as_floats
+from macaron.models.source import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Raised when the same adapter would be written differently."""
+
+MAX_BYTES = 4_294_967_296
+MAX_RANGE = 65_504.0
+"""The largest number of 16 bits."""
 
 _KEY = re.compile(r"base_model\.model\.model\.layers\.(\d{1,4})\.(?:self_attn|mlp)\.([a-z]+_proj)\.lora_([AB])\.weight")
 _NAMES = {
@@ -56,42 +61,54 @@ def write_gguf(source: Path, target: Path, base: Dimensions) -> None:
             not fit the base.
         OSError: `target` cannot be written.
     """
-    options = read_options(source)
-    path = source / WEIGHTS_FILE
-    found = read_tensors(source)
-    places = {key: _placed(key, path) for key in found}
-    if not places:
-        raise ConfigError(f"{path} holds no tensors; train the adapter again", code="broken_adapter")
+    config, file = open_lora(source)
+    if file.size > MAX_BYTES:
+        raise ConfigError(f"{file.path} has {file.size} bytes, more than the {MAX_BYTES} of any adapter here")
+    places = {key: _placed(key, file.path) for key in file.tensors}
     known = set(places.values())
     for key, place in places.items():
-        _check_shape(key, place, found[key]["shape"], options, base, path)
+        _check_shape(key, place, file, config.rank, base)
         if place.other not in known:
-            raise ConfigError(f"{path}: {key} stands alone, without its lora_{place.other.side}", param=key)
-    matrices = {
-        place.name: _in_engine_order(as_half(key, found[key], path), place, base)
-        for key, place in sorted(places.items(), key=lambda item: item[1])
-    }
-    _write(target, options, matrices)
+            raise ConfigError(f"{file.path}: {key} stands alone, without its lora_{place.other.side}", param=key)
+    with file.path.open("rb") as opened:
+        matrices = {
+            place.name: _in_engine_order(_as_half(file, opened, key), place, base)
+            for key, place in sorted(places.items(), key=lambda item: item[1])
+        }
+    _write(target, config, matrices)
 
 
 def _placed(key: str, path: Path) -> _Tensor:
     match = _KEY.fullmatch(key)
     if match is None or match[2] not in _NAMES:
         reason = "is no LoRA matrix of a linear layer of a llama block, so the embedded engine would ignore it"
-        raise ConfigError(f"{path}: {key[:200]} {reason}", param=key[:200], code="unsupported_adapter")
+        shown = printable(key[:200], 200)
+        raise ConfigError(f"{path}: {shown} {reason}", param=key[:200], code="unsupported_adapter")
     return _Tensor(int(match[1]), match[2], match[3])
 
 
-def _check_shape(
-    key: str, place: _Tensor, shape: list[int], options: LoraOptions, base: Dimensions, path: Path
-) -> None:
+def _check_shape(key: str, place: _Tensor, file: TensorFile, rank: int, base: Dimensions) -> None:
     if place.layer >= base.layers:
-        raise ConfigError(f"{path}: {key} is for layer {place.layer}, the base has {base.layers} layers", param=key)
+        reason = f"is for layer {place.layer}, the base has {base.layers} layers"
+        raise ConfigError(f"{file.path}: {key} {reason}", param=key)
     outputs, inputs = _size(place.projection, base)
-    wanted = [options.rank, inputs] if place.side == "A" else [outputs, options.rank]
-    if shape != wanted:
-        reason = f"has the shape {shape}, rank {options.rank} on this base asks for {wanted}"
-        raise ConfigError(f"{path}: {key} {reason}; it was trained on another base", param=key)
+    wanted = (rank, inputs) if place.side == "A" else (outputs, rank)
+    if (shape := file.tensors[key].shape) != wanted:
+        reason = f"has the shape {list(shape)}, rank {rank} on this base asks for {list(wanted)}"
+        raise ConfigError(f"{file.path}: {key} {reason}; it was trained on another base", param=key)
+
+
+def _as_half(file: TensorFile, source: IO[bytes], key: str) -> NDArray[np.float16]:
+    """A tensor as 16-bit numbers, in its own shape."""
+    import numpy as np
+
+    tensor = file.tensors[key]
+    values = as_floats(file.read(source, key), tensor.dtype)
+    # Also false for what is not a number.
+    if values.size and not np.abs(values).max() <= MAX_RANGE:
+        reason = f"holds NaN, infinite or larger values than {MAX_RANGE:g}; the training went wrong, train it again"
+        raise ConfigError(f"{file.path}: {key} {reason}", param=key, code="broken_adapter")
+    return values.astype(np.float16).reshape(tensor.shape)
 
 
 def _size(projection: str, base: Dimensions) -> tuple[int, int]:
@@ -119,14 +136,14 @@ def _in_engine_order(matrix: NDArray[np.float16], place: _Tensor, base: Dimensio
     return matrix.reshape(heads, 2, rows // heads // 2, rank).swapaxes(1, 2).reshape(rows, rank)
 
 
-def _write(target: Path, options: LoraOptions, matrices: Mapping[str, Any]) -> None:
+def _write(target: Path, config: AdapterConfig, matrices: Mapping[str, Any]) -> None:
     import gguf
 
     writer = gguf.GGUFWriter(target, "llama")
     try:
         writer.add_type(gguf.GGUFType.ADAPTER)
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
-        writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, options.alpha)
+        writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, config.plain_alpha)
         for name, matrix in matrices.items():
             writer.add_tensor(name, matrix)
         writer.write_header_to_file()

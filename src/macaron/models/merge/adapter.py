@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from macaron.errors import ConfigError
-from macaron.models.lora.config import LoraOptions, read_options
-from macaron.models.lora.tensors import WEIGHTS_FILE
-from macaron.models.merge.tensor_file import FLOATS, TensorFile, as_floats, open_tensors
+from macaron.models.peft import AdapterConfig, open_lora
+from macaron.models.safetensors import TensorFile, as_floats
+from macaron.models.source import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,15 +50,9 @@ class Delta(NamedTuple):
 class Adapter(NamedTuple):
     """An adapter that can be merged; `pairs` by the module's name in the base, such as `model.layers.0.mlp.up_proj`."""
 
-    folder: Path
-    options: LoraOptions
+    config: AdapterConfig
     file: TensorFile
     pairs: Mapping[str, Pair]
-
-    @property
-    def scale(self) -> float:
-        """How often the product B·A counts."""
-        return self.options.alpha / self.options.rank
 
     def shape(self, module: str) -> tuple[int, int]:
         """Rows and columns of the base's weight that a module's matrices are made for."""
@@ -74,7 +68,7 @@ class Adapter(NamedTuple):
         """
         pair = self.pairs[module]
         a, b = self._matrix(file, pair.a), self._matrix(file, pair.b)
-        return Delta(a.T * self.scale, b.T) if pair.embedding else Delta(b * self.scale, a)
+        return Delta(a.T * self.config.scale, b.T) if pair.embedding else Delta(b * self.config.scale, a)
 
     def check_values(self) -> None:
         """See that every value is finite and that the adapter has an effect at all.
@@ -134,37 +128,26 @@ def read_adapter(folder: Path) -> Adapter:
         ConfigError: a file cannot be read or is not what it says, an option or a tensor cannot be merged (it is named),
             or a matrix stands alone or has another rank than the options say.
     """
-    _check_format(folder)
+    if folder.is_file():
+        remedy = "name the folder in PEFT's format that it was made from"
+        raise ConfigError(f"{folder} is a file; {remedy}", param="adapter", code="unsupported_adapter")
     try:
-        options = read_options(folder)
+        config, file = open_lora(folder)
     except ConfigError as error:
         remedy = f"; {_REMEDY}" if error.code == "unsupported_adapter" else ""
         raise ConfigError(f"{error.message}{remedy}", param=error.param, code=error.code) from None
-    file = open_tensors(folder / WEIGHTS_FILE)
     sides: dict[tuple[str, bool], dict[str, str]] = {}
     for name in file.tensors:
         match = _KEY.fullmatch(name) if len(name) <= MAX_NAME else None
         if match is None:
             reason = "is no LoRA matrix of a linear layer or an embedding"
-            raise ConfigError(
-                f"{file.path}: {name[:200]} {reason}; {_REMEDY}", param=name[:200], code="unsupported_adapter"
-            )
+            shown = printable(name[:200], 200)
+            raise ConfigError(f"{file.path}: {shown} {reason}; {_REMEDY}", param=name[:200], code="unsupported_adapter")
         sides.setdefault((match[1], match[2] is None), {})[match[2] or match[3]] = name
-    if not sides:
-        raise ConfigError(f"{file.path} holds no tensors; train the adapter again", code="broken_adapter")
-    pairs = {module: _pair(file, found, embedding, options.rank) for (module, embedding), found in sides.items()}
+    pairs = {module: _pair(file, found, embedding, config.rank) for (module, embedding), found in sides.items()}
     if len(pairs) != len(sides):
         raise ConfigError(f"{file.path} has one module twice; train the adapter again", code="broken_adapter")
-    return Adapter(folder, options, file, pairs)
-
-
-def _check_format(folder: Path) -> None:
-    if folder.is_file():
-        remedy = "name the folder in PEFT's format that it was made from"
-        raise ConfigError(f"{folder} is a file; {remedy}", param="adapter", code="unsupported_adapter")
-    if not (folder / WEIGHTS_FILE).exists() and (pickled := folder / "adapter_model.bin").exists():
-        remedy = f"save the adapter as {WEIGHTS_FILE}, with safe_serialization=True in PEFT"
-        raise ConfigError(f"{pickled} is a pickle, which can run code when it is read, and is never opened; {remedy}")
+    return Adapter(config, file, pairs)
 
 
 def _pair(file: TensorFile, found: Mapping[str, str], embedding: bool, rank: int) -> Pair:
@@ -177,12 +160,8 @@ def _pair(file: TensorFile, found: Mapping[str, str], embedding: bool, rank: int
 
 
 def _check_matrix(file: TensorFile, name: str, place: int, rank: int) -> None:
-    tensor: Any = file.tensors[name]
-    if tensor.dtype not in FLOATS:
-        raise ConfigError(
-            f"{file.path}: {name} is of type {tensor.dtype}; save the adapter as F16, BF16 or F32", param=name
-        )
-    if len(tensor.shape) != 2 or tensor.shape[place] != rank or 0 in tensor.shape:
+    shape = file.tensors[name].shape
+    if len(shape) != 2 or shape[place] != rank or 0 in shape:
         wanted = f"[{rank}, inputs]" if place == 0 else f"[outputs, {rank}]"
-        reason = f"has the shape {list(tensor.shape)}, rank {rank} asks for {wanted}"
+        reason = f"has the shape {list(shape)}, rank {rank} asks for {wanted}"
         raise ConfigError(f"{file.path}: {name} {reason}; train the adapter again", param=name, code="broken_adapter")

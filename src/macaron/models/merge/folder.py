@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import msgspec
-
 from macaron.errors import ConfigError
-from macaron.models.files import sha256_of
+from macaron.models.files import sha256_of, sha256_of_listing
 from macaron.models.merge.adapter import BLOCK_ELEMENTS, Adapter, read_adapter
 from macaron.models.merge.output import Advance, Sink, appearing, unwatched
 from macaron.models.merge.record import Merged
-from macaron.models.merge.tensor_file import FLOATS, TensorFile, as_bytes, as_floats, open_tensors
 from macaron.models.progress import silent
+from macaron.models.safetensors import FLOATS, TensorFile, as_bytes, as_floats
+from macaron.models.shards import INDEX_FILE, open_model
+from macaron.models.source import opened, read_object, root_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 CONFIG = "config.json"
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-MAX_INDEX_BYTES = 67_108_864
-MAX_SHARDS = 4096
 _BESIDE = (
     "config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*",
     "merges.txt", "chat_template*", "*.model", "preprocessor_config.json", "processor_config.json", "LICEN[CS]E*",
-    "NOTICE*", INDEX,
+    "NOTICE*", INDEX_FILE,
 )  # fmt: skip
 
 
@@ -47,26 +42,26 @@ def merge_safetensors(base: Path, adapter: Path, out: Path, *, advance: Advance 
         ConfigError: something cannot be read or merged (it is named), a result is not finite in the base's type, `out`
             is there, or the disk is full. Nothing is left behind.
     """
-    found, config = read_adapter(adapter), _table(base / CONFIG)
-    shards = {name: open_tensors(base / name) for name in _shards(base)}
-    places = {tensor: shard for shard in shards.values() for tensor in shard.tensors}
+    found, root = read_adapter(adapter), root_of(base)
+    config, shards = read_object(base / CONFIG, root), open_model(base, root)
+    places = shards.places
     _check_base(base, config)
     tied = _is_tied(config) or "lm_head.weight" not in places
     found.check_untied(_table_modules(places) if tied else ())
     for module in found.pairs:
         _check_target(found, module, places)
     found.check_values()
-    sizes = {name: (base / name).stat().st_size for name in shards}
-    with appearing(out, sum(sizes.values())) as part:
+    total = sum(file.size for file in shards.files.values())
+    with appearing(out, total) as part:
         part.mkdir()
-        _copy_beside(base, part)
-        writer = _Writer(found, part, advance, sum(sizes.values()))
-        sources = [f"{writer.write(name, shard)}  {name}\n" for name, shard in shards.items()]
+        _copy_beside(base, root, part)
+        writer = _Writer(found, part, advance, total)
+        sources = [(name, writer.write(name, file)) for name, file in shards.files.items()]
     return Merged(
         format="safetensors",
-        base_sha256=hashlib.sha256("".join(sources).encode()).hexdigest(),
-        rank=found.options.rank,
-        scale=found.scale,
+        base_sha256=sha256_of_listing(sources),
+        rank=found.config.rank,
+        scale=found.config.scale,
         dtypes=dict(writer.dtypes),
         tensors=len(places),
         files=writer.files,
@@ -100,7 +95,7 @@ class _Writer:
     def _tensor(self, name: str, shard: TensorFile, source: IO[bytes], matrices: IO[bytes], sink: Sink) -> None:
         tensor = shard.tensors[name]
         if name not in self._modules:
-            sink.copy(source, len(shard.head) + tensor.data_offsets[0], tensor.size)
+            sink.copy(source, shard.start(name), tensor.bytes)
             return
         delta = self._adapter.delta(matrices, self._modules[name])
         rows, columns = tensor.shape
@@ -152,42 +147,9 @@ def _table_modules(places: Mapping[str, TensorFile]) -> list[str]:
     return ["lm_head", "transformer.wte", *tables]
 
 
-def _shards(base: Path) -> list[str]:
-    if not (base / INDEX).exists():
-        if not (base / SINGLE).exists():
-            raise ConfigError(f"{base} has neither {SINGLE} nor {INDEX}; name a folder of safetensors", param="base")
-        return [SINGLE]
-    weights = _table(base / INDEX).get("weight_map")
-    names = set(weights.values()) if isinstance(weights, dict) and _all_text(weights.values()) else set()
-    if not 1 <= len(names) <= MAX_SHARDS:
-        raise ConfigError(
-            f"{base / INDEX} names no files, or more than {MAX_SHARDS}; fetch the base again", param="base"
-        )
-    for name in names:
-        if "/" in name or "\\" in name or "\0" in name or not name.endswith(".safetensors") or name.startswith("."):
-            raise ConfigError(f"{base / INDEX}: {name[:80]!r} is not the name of a safetensors file", param="base")
-    return sorted(names)
-
-
-def _all_text(values: Any) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_INDEX_BYTES + 1)
-        if len(raw) > MAX_INDEX_BYTES:
-            raise ConfigError(f"{path} has more than {MAX_INDEX_BYTES} bytes; it is no part of a model", param="base")
-        return msgspec.json.decode(raw, type=dict[str, Any])
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", param="base") from None
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a JSON object: {error}", param="base") from None
-
-
-def _copy_beside(base: Path, part: Path) -> None:
+def _copy_beside(base: Path, root: Path, part: Path) -> None:
     for pattern in _BESIDE:
         for path in base.glob(pattern):
             if path.is_file():
-                shutil.copyfile(path, part / path.name)
+                with opened(path, root) as (source, _), (part / path.name).open("wb") as target:
+                    shutil.copyfileobj(source, target)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from macaron.errors import ConfigError
 from macaron.models.files import sha256_of
-from macaron.models.gguf import Dimensions, read_gguf
+from macaron.models.gguf import Dimensions, llama_dimensions
+from macaron.models.gguf_table import GgufTable, GgufTensor, padded, read_whole_table
 from macaron.models.merge.adapter import BLOCK_ELEMENTS, Adapter, Delta, read_adapter
-from macaron.models.merge.container import ModelFile, StoredTensor, encoded_tensor, open_model, padded
 from macaron.models.merge.output import Advance, Sink, appearing, unwatched
 from macaron.models.merge.record import Merged
 from macaron.models.progress import silent
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
 GgufType = Literal["f16", "f32", "q8_0"]
 GGUF_TYPES: tuple[GgufType, ...] = ("q8_0", "f16", "f32")
-ARCHITECTURE = "llama"
 _KEPT = ("F32", "F16", "BF16", "Q8_0")
 """Types fine enough to be written again as what they were."""
+_OTHER_BASE = (
+    "merge into the base's folder of safetensors and convert the result with llama.cpp's convert_hf_to_gguf.py"
+)
 
 
 class _Target(NamedTuple):
@@ -50,8 +53,8 @@ def merge_gguf(
         ConfigError: something cannot be read or merged (it is named), a result is not finite, `out` is there, or the
             disk is full. Nothing is left behind.
     """
-    found, model = read_adapter(adapter), open_model(base)
-    dimensions = _dimensions(base)
+    found, model = read_adapter(adapter), read_whole_table(base)
+    dimensions = llama_dimensions(base, "GGUF files are merged", _OTHER_BASE)
     tied = "output.weight" not in model.tensors
     found.check_untied(("lm_head", "model.embed_tokens") if tied else ())
     targets = _targets(found, model, dimensions, dtype)
@@ -64,7 +67,7 @@ def merge_gguf(
             sink.write(table)
             for name, tensor in model.tensors.items():
                 if (change := targets.get(name)) is None:
-                    sink.copy(source, tensor.start, tensor.size)
+                    sink.copy(source, tensor.start, tensor.bytes)
                 else:
                     delta = _in_engine_order(found.delta(matrices, change.module), name, dimensions)
                     _merge(model, tensor, change.kind, delta, source, sink)
@@ -73,29 +76,16 @@ def merge_gguf(
     return Merged(
         format="gguf",
         base_sha256=sha256_of(base, silent),
-        rank=found.options.rank,
-        scale=found.scale,
+        rank=found.config.rank,
+        scale=found.config.scale,
         dtypes=dict(Counter(change.kind.name for change in targets.values())),
         tensors=len(model.tensors),
         files={out.name: sink.sha256},
     )
 
 
-def _dimensions(base: Path) -> Dimensions:
-    info = read_gguf(base)
-    if info.architecture != ARCHITECTURE or info.dimensions is None:
-        raise ConfigError(
-            f"{base} is of the architecture {info.architecture!r}; GGUF files are merged for {ARCHITECTURE} bases with "
-            "one number of heads for all layers; merge into the base's folder of safetensors and convert the result "
-            "with llama.cpp's convert_hf_to_gguf.py",
-            param="base",
-            code="unsupported_base",
-        )
-    return info.dimensions
-
-
 def _targets(
-    adapter: Adapter, model: ModelFile, dimensions: Dimensions, dtype: GgufType | None
+    adapter: Adapter, model: GgufTable, dimensions: Dimensions, dtype: GgufType | None
 ) -> Mapping[str, _Target]:
     import gguf
 
@@ -113,12 +103,12 @@ def _targets(
     return targets
 
 
-def _written_as(model: ModelFile, name: str, tensor: StoredTensor, dtype: GgufType | None) -> Any:
+def _written_as(model: GgufTable, name: str, tensor: GgufTensor, dtype: GgufType | None) -> Any:
     import gguf
     import numpy as np
 
     kinds = gguf.GGMLQuantizationType
-    kept = tensor.kind if tensor.kind.name in _KEPT else kinds.Q8_0
+    kept = tensor.kind if tensor.dtype in _KEPT else kinds.Q8_0
     kind = kinds[dtype.upper()] if dtype is not None else kept
     block, _ = gguf.GGML_QUANT_SIZES[kind]
     if tensor.dimensions[0] % block:
@@ -128,37 +118,44 @@ def _written_as(model: ModelFile, name: str, tensor: StoredTensor, dtype: GgufTy
         per_block, size = gguf.GGML_QUANT_SIZES[tensor.kind]
         gguf.dequantize(np.zeros((1, tensor.dimensions[0] // per_block * size), np.uint8), tensor.kind)
     except NotImplementedError:
-        reason = f"is of type {tensor.kind.name}, which cannot be dequantised here; name the base in another type"
+        reason = f"is of type {tensor.dtype}, which cannot be dequantised here; name the base in another type"
         raise ConfigError(f"{model.path}: {name} {reason}", param="base") from None
     return kind
 
 
-def _laid_out(model: ModelFile, targets: Mapping[str, _Target]) -> tuple[bytes, int]:
+def _laid_out(model: GgufTable, targets: Mapping[str, _Target]) -> tuple[bytes, int]:
     """The table with the padding after it, and the size of the whole file."""
     table, offset = bytearray(), 0
     for name, tensor in model.tensors.items():
         kind = targets[name].kind if name in targets else tensor.kind
-        table += encoded_tensor(name, tensor.dimensions, kind, offset)
-        size = _size(tensor, kind) if name in targets else tensor.size
+        table += _encoded(name, tensor.dimensions, kind, offset)
+        size = _size(tensor, kind) if name in targets else tensor.bytes
         offset = padded(offset + size, model.alignment)
     end = model.head_size + len(table)
     data = padded(end, model.alignment)
     return bytes(table) + bytes(data - end), data + offset
 
 
-def _size(tensor: StoredTensor, kind: Any) -> int:
+def _encoded(name: str, dimensions: Sequence[int], kind: Any, offset: int) -> bytes:
+    """An entry of the table."""
+    raw = name.encode("utf-8", "surrogateescape")
+    form = f"<Q{len(raw)}sI{len(dimensions)}QIQ"
+    return struct.pack(form, len(raw), raw, len(dimensions), *dimensions, int(kind), offset)
+
+
+def _size(tensor: GgufTensor, kind: Any) -> int:
     import gguf
 
     block, size = gguf.GGML_QUANT_SIZES[kind]
-    return int(tensor.elements // block * size)
+    return int(tensor.values // block * size)
 
 
-def _merge(model: ModelFile, tensor: StoredTensor, kind: Any, delta: Delta, source: IO[bytes], sink: Sink) -> None:
+def _merge(model: GgufTable, tensor: GgufTensor, kind: Any, delta: Delta, source: IO[bytes], sink: Sink) -> None:
     import gguf
     import numpy as np
 
     columns, rows = tensor.dimensions
-    width, step = tensor.size // rows, max(1, BLOCK_ELEMENTS // columns)
+    width, step = tensor.bytes // rows, max(1, BLOCK_ELEMENTS // columns)
     for first in range(0, rows, step):
         last = min(first + step, rows)
         raw = model.read(source, tensor, first * width, (last - first) * width)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from macaron.registry.check.base import BaseFingerprint, Extent, compatible, sample_digest
 from macaron.registry.check.check import check_adapter
-from macaron.registry.check.config import AdapterConfig
 from macaron.registry.check.probe import NO_EFFECT, Effect, Probe, effect_finding, effect_of, total_variation
 from macaron.registry.check.report import Finding, Limits, Provenance, Report, Severity
 from macaron.registry.check.safetensors_base import safetensors_fingerprint
 
 __all__ = [
     "NO_EFFECT",
-    "AdapterConfig",
     "BaseFingerprint",
     "Effect",
     "Extent",

@@ -19,7 +19,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from macaron.registry.check.config import AdapterConfig
+from macaron.models.peft import AdapterConfig
 from macaron.registry.check.report import Finding, error, note, shown, warning
 
 SAMPLED_TENSORS = 64

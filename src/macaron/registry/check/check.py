@@ -8,18 +8,32 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from macaron.errors import ConfigError
+from macaron.models.peft import CONFIG_FILE, MAX_CONFIG_BYTES, WEIGHTS_FILE, AdapterConfig
+from macaron.models.safetensors import TensorFile, UnusableTensors, read_header
 from macaron.registry.check.base import BaseFingerprint, compatible, trained_on
-from macaron.registry.check.config import MAX_CONFIG_BYTES, AdapterConfig, read_config
-from macaron.registry.check.folder import CONFIG_FILE, WEIGHTS_FILE, Folder, missing, open_folder
-from macaron.registry.check.header import Header, dtype_findings, read_header
+from macaron.registry.check.config import read_config
+from macaron.registry.check.folder import Folder, missing, open_folder
 from macaron.registry.check.keys import match_keys, targets_of
 from macaron.registry.check.origin import read_licence, read_provenance, same_revision
-from macaron.registry.check.report import Finding, Limits, Provenance, Refused, Report, error, in_order, note, shown
-from macaron.registry.check.values import FLOATS, scan, value_findings
+from macaron.registry.check.report import (
+    Finding,
+    Limits,
+    Provenance,
+    Refused,
+    Report,
+    error,
+    in_order,
+    note,
+    sentence,
+    shown,
+)
+from macaron.registry.check.values import dtype_findings, scan, value_findings
+from macaron.registry.revision import folder_revision
 
 
 class _Weights(NamedTuple):
-    header: Header
+    file: TensorFile
     sha256: str
 
 
@@ -68,10 +82,10 @@ def _check(folder: Folder, base: BaseFingerprint | None, limits: Limits, checked
         _check_weights(folder, base, limits, checked)
     checked.provenance, recorded, findings = read_provenance(folder, names)
     checked.findings += findings
-    checked.licence, findings = read_licence(folder, names, checked.weights.header.metadata if checked.weights else {})
+    checked.licence, findings = read_licence(folder, names, checked.weights.file.metadata if checked.weights else {})
     checked.findings += findings
     if checked.weights is not None and checked.config_sha256:
-        checked.revision = _revision(checked.config_sha256, checked.weights.sha256)
+        checked.revision = folder_revision(checked.config_sha256, checked.weights.sha256)
         checked.findings += same_revision(checked.revision, recorded)
     checked.findings += _against(base, checked)
 
@@ -94,15 +108,26 @@ def _check_weights(folder: Folder, base: BaseFingerprint | None, limits: Limits,
                 raise Refused(
                     error("too_large", WEIGHTS_FILE, size, reason, "Train with a lower rank, or save as F16.")
                 )
-            header = read_header(file, size, WEIGHTS_FILE)
-            checked.findings += dtype_findings(header.tensors, WEIGHTS_FILE, FLOATS)
-            checked.findings += match_keys(header.tensors, checked.config, base, WEIGHTS_FILE)
-            scanned = scan(file, header, WEIGHTS_FILE)
+            found = read_header(file, size, Path(WEIGHTS_FILE))
+            checked.findings += dtype_findings(found.tensors.values(), WEIGHTS_FILE)
+            checked.findings += match_keys(found.tensors.values(), checked.config, base, WEIGHTS_FILE)
+            scanned = scan(file, found)
     except Refused as problem:
         checked.findings.append(problem.finding)
         return
-    checked.weights = _Weights(header, scanned.sha256)
+    except ConfigError as problem:
+        checked.findings.append(_unusable(problem))
+        return
+    checked.weights = _Weights(found, scanned.sha256)
     checked.findings += value_findings(scanned, WEIGHTS_FILE)
+
+
+def _unusable(problem: ConfigError) -> Finding:
+    if isinstance(problem, UnusableTensors):
+        value, reason, remedy = problem.param or "", sentence(problem.reason), sentence(problem.remedy)
+        return error(str(problem.code), WEIGHTS_FILE, value, reason, remedy)
+    reason, remedy = "The file changed while it was read.", "Check it again when it is whole."
+    return error("changed", WEIGHTS_FILE, "", reason, remedy)
 
 
 def _against(base: BaseFingerprint | None, checked: _Checked) -> list[Finding]:
@@ -118,14 +143,8 @@ def _against(base: BaseFingerprint | None, checked: _Checked) -> list[Finding]:
     return [*findings, *trained_on(checked.provenance.base_fingerprint if checked.provenance else "", base)]
 
 
-def _revision(config: str, weights: str) -> str:
-    """As `registry.revision.adapter_revision`, from hashes of the bytes that were checked."""
-    lines = f"{config}  {CONFIG_FILE}\n{weights}  {WEIGHTS_FILE}\n"
-    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
-
-
 def _report(checked: _Checked, base: BaseFingerprint | None) -> Report:
-    tensors = checked.weights.header.tensors if checked.weights else ()
+    tensors = checked.weights.file.tensors.values() if checked.weights else ()
     config = checked.config
     return Report(
         findings=in_order(checked.findings),
@@ -133,16 +152,9 @@ def _report(checked: _Checked, base: BaseFingerprint | None) -> Report:
         rank=config.rank or None if config else None,
         alpha=config.alpha or None if config else None,
         targets=tuple(shown(name) for name in targets_of(tensors)),
-        values=sum(_count(tensor.shape) for tensor in tensors),
+        values=sum(tensor.values for tensor in tensors),
         dtype="+".join(sorted({shown(tensor.dtype) for tensor in tensors})),
         base_fingerprint=base.identity if base else "",
         licence=checked.licence,
         provenance=checked.provenance,
     )
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count

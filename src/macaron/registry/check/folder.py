@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from macaron.models.peft import CONFIG_FILE, WEIGHTS_FILE
+from macaron.models.safetensors import looks_pickled
 from macaron.registry.check.report import Fault, Finding, Refused, error, grouped
 
-CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 RUN_FILE, CARD_FILE = "run.json", "README.md"
 LICENCE_FILES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "LICENCE.md", "LICENCE.txt", "COPYING")
 KNOWN_FILES = frozenset({CONFIG_FILE, WEIGHTS_FILE, RUN_FILE, CARD_FILE, *LICENCE_FILES})
 MAX_ENTRIES = 256
-MAX_HEADER_BYTES = 33_554_432
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,14 +56,17 @@ class Folder:
             Refused: it is not there, is a link or no file, or cannot be read.
         """
         try:
-            descriptor = os.open(name, _FLAGS | os.O_NONBLOCK, dir_fd=self._descriptor)
+            opened = open(name, "rb", buffering=0, opener=self._open)  # noqa: SIM115
         except OSError as problem:
             raise Refused(_unreadable(name, problem)) from None
-        with open(descriptor, "rb", buffering=0) as file:
-            status = os.fstat(descriptor)
+        with opened as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Refused(error("special_file", name, "", "It is not a file.", "Put the adapter's file there."))
             yield file, status.st_size
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(name, _FLAGS | os.O_NONBLOCK, dir_fd=self._descriptor)
 
     def read(self, name: str, limit: int) -> bytes:
         """A whole small file.
@@ -153,17 +156,6 @@ def missing(names: frozenset[str]) -> Iterator[Finding]:
         if name not in names:
             remedy = "Name a folder in PEFT's format, such as RUN/adapter of a finished run."
             yield error("missing_file", name, "", "It is not there.", remedy)
-
-
-def looks_pickled(head: bytes) -> bool:
-    """Whether a file that begins so is a pickle, or a zip as torch.save writes it.
-
-    The first bytes of a safetensors file are the length of its header, which may be those of a pickle by chance; its
-    header begins with a brace and has a believable length.
-    """
-    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= MAX_HEADER_BYTES:
-        return False
-    return head.startswith(b"PK\x03\x04") or (head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5"))
 
 
 def _folded(name: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from macaron.models.peft import AdapterConfig
+from macaron.models.safetensors import Tensor
 from macaron.registry.check.base import BaseFingerprint, target_names
-from macaron.registry.check.config import AdapterConfig
-from macaron.registry.check.header import Tensor
 from macaron.registry.check.report import Fault, Finding, error, grouped
 
 PREFIX = "base_model.model."
@@ -75,7 +75,7 @@ def place_of(key: str) -> Place | Fault:
 
 
 def match_keys(
-    tensors: Sequence[Tensor], config: AdapterConfig | None, base: BaseFingerprint | None, file: str
+    tensors: Collection[Tensor], config: AdapterConfig | None, base: BaseFingerprint | None, file: str
 ) -> Iterator[Finding]:
     """Everything that is wrong with names and shapes; `config` and `base` are None where they could not be read."""
     if not tensors:
@@ -91,13 +91,13 @@ def match_keys(
         yield from _targets(placed, config, config.targets, base, file)
 
 
-def targets_of(tensors: Sequence[Tensor]) -> tuple[str, ...]:
+def targets_of(tensors: Collection[Tensor]) -> tuple[str, ...]:
     """The last names of the adapted modules, sorted."""
     placed, _ = _places(tensors)
     return tuple(sorted({at.module.rpartition(".")[2] for at in placed}))
 
 
-def _places(tensors: Sequence[Tensor]) -> tuple[dict[Place, Tensor], list[tuple[str, Fault]]]:
+def _places(tensors: Collection[Tensor]) -> tuple[dict[Place, Tensor], list[tuple[str, Fault]]]:
     placed: dict[Place, Tensor] = {}
     wrong: list[tuple[str, Fault]] = []
     for tensor in tensors:

@@ -158,6 +158,11 @@ def shown(value: object, limit: int = MAX_SHOWN) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in clipped)
 
 
+def sentence(reason: str) -> str:
+    """A part of another error's message as a message of its own."""
+    return f"{reason[:1].upper()}{reason[1:]}."
+
+
 def _listed(names: Sequence[str]) -> str:
     first = ", ".join(shown(name) for name in names[:EXAMPLES])
     return first if len(names) <= EXAMPLES else f"{len(names)}: {first}, …"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from macaron.errors import ConfigError
+from macaron.models.files import sha256_of
+from macaron.models.progress import silent
+from macaron.models.safetensors import TensorFile
+from macaron.models.shards import open_model
+from macaron.models.source import read_object, root_of
 from macaron.registry.check.base import BaseFingerprint, Extent, sample_digest
-from macaron.registry.check.document import DuplicateKeyError, NotAnObjectError, read_object
-from macaron.registry.check.header import read_header
-from macaron.registry.check.report import Refused
 
-INDEX_FILE, SINGLE_FILE = "model.safetensors.index.json", "model.safetensors"
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer.json"
-MAX_SHARDS = 4096
 _NO_LORA = (".embed_tokens", ".wte", ".norm")
 
 
@@ -31,14 +28,15 @@ def safetensors_fingerprint(folder: Path, *, name: str = "", full: str = "") -> 
     Raises:
         ConfigError: a file is missing, cannot be read, or is not what it says.
     """
+    root = root_of(folder)
+    settings = read_object(folder / CONFIG_FILE, root)
+    extents = [extent for file in open_model(folder, root).files.values() for extent in _extents(file)]
     try:
-        settings = read_object((folder / CONFIG_FILE).read_bytes())
-        extents = [extent for shard in _shards(folder) for extent in _extents(shard)]
         sample = sample_digest(extents)
         tokenizer = _tokenizer(folder / TOKENIZER_FILE)
     except OSError as problem:
         raise ConfigError(f"{problem.filename or folder} cannot be read: {problem.strerror}", param="base") from None
-    except (NotAnObjectError, DuplicateKeyError, EOFError, msgspec.MsgspecError) as problem:
+    except EOFError as problem:
         raise ConfigError(f"{folder} is no usable base in safetensors: {problem}", param="base") from None
     text = settings.get("text_config")
     sizes = {**settings, **text} if isinstance(text, dict) else settings
@@ -52,31 +50,9 @@ def safetensors_fingerprint(folder: Path, *, name: str = "", full: str = "") -> 
     )  # fmt: skip
 
 
-def _shards(folder: Path) -> list[Path]:
-    index = folder / INDEX_FILE
-    if not index.is_file():
-        return [folder / SINGLE_FILE]
-    weight_map = read_object(index.read_bytes()).get("weight_map")
-    names = set(weight_map.values()) if isinstance(weight_map, dict) else set()
-    if not names or len(names) > MAX_SHARDS:
-        raise NotAnObjectError(f"{INDEX_FILE} names {len(names)} files; 1 to {MAX_SHARDS} are possible")
-    for name in names:
-        if not isinstance(name, str) or name != Path(name).name or name in ("", ".", ".."):
-            raise NotAnObjectError(f"{INDEX_FILE} names {str(name)[:120]!r}, which is no plain file name")
-    return [folder / name for name in sorted(names)]
-
-
-def _extents(path: Path) -> list[Extent]:
-    with path.open("rb") as file:
-        try:
-            header = read_header(file, path.stat().st_size, path.name)
-        except Refused as problem:
-            raise NotAnObjectError(f"{path.name}: {problem.finding.message}") from None
-    start = len(header.raw)
-    return [
-        Extent(item.name, item.dtype, item.shape, path, start + item.begin, item.end - item.begin)
-        for item in header.tensors
-    ]
+def _extents(file: TensorFile) -> Iterator[Extent]:
+    for name, tensor in file.tensors.items():
+        yield Extent(name, tensor.dtype, tensor.shape, file.path, file.start(name), tensor.bytes)
 
 
 def _modules(extents: list[Extent]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -88,7 +64,7 @@ def _modules(extents: list[Extent]) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _tokenizer(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return sha256_of(path, silent) if path.is_file() else ""
 
 
 def _size(settings: Mapping[str, Any], name: str) -> int:

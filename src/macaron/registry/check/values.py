@@ -1,18 +1,18 @@
 """The numbers of an adapter, streamed: one pass hashes them and finds those that are not finite, too large, or all
-zero. Memory is bounded by `CHUNK`, whatever the file's size."""
+zero. Memory is bounded, whatever the file's size."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, NamedTuple
 
 from msgspec import Struct
 
-from macaron.registry.check.header import Header, Tensor
-from macaron.registry.check.report import Fault, Finding, Refused, error, grouped, warning
+from macaron.models.safetensors import Tensor, TensorFile
+from macaron.models.source import changed
+from macaron.registry.check.report import Fault, Finding, error, grouped, shown, warning
 
-CHUNK = 4_194_304
 LARGEST = 65_504.0
 """The largest number of 16 bits, in which adapters are served."""
 
@@ -49,29 +49,37 @@ class Scan(Struct, frozen=True):
     sha256: str
 
 
-def scan(file: IO[bytes], header: Header, name: str) -> Scan:
+def scan(file: IO[bytes], found: TensorFile) -> Scan:
     """Read every tensor once, in the file's order. Types other than F32, F16 and BF16 are hashed only.
 
     Args:
-        file: at the end of the header.
-        name: the file's, for a finding.
+        file: the one of which `found` is the header.
 
     Raises:
-        Refused: the file became shorter, or longer, while it was read.
+        ConfigError: the file became shorter, or longer, while it was read.
     """
-    digest = hashlib.sha256(header.raw)
+    digest = hashlib.sha256(found.head)
     facts: dict[str, Facts] = {}
-    for tensor in header.tensors:
-        found = Facts(True, False, True)
-        for chunk in _chunks(file, tensor, name):
+    for name, tensor in found.tensors.items():
+        known = Facts(True, False, True)
+        for chunk in found.chunks(file, name):
             digest.update(chunk)
             if tensor.dtype in FLOATS:
-                found = _joined(found, _facts(chunk, FLOATS[tensor.dtype]))
+                known = _joined(known, _facts(chunk, FLOATS[tensor.dtype]))
         if tensor.dtype in FLOATS:
-            facts[tensor.name] = found
+            facts[name] = known
+    file.seek(found.size)
     if file.read(1):
-        raise _changed(name)
+        raise changed(found.path)
     return Scan(facts, digest.hexdigest())
+
+
+def dtype_findings(tensors: Iterable[Tensor], name: str) -> Iterator[Finding]:
+    """Types of numbers that no engine applies."""
+    wrong = sorted({tensor.dtype for tensor in tensors} - FLOATS.keys())
+    if wrong:
+        reason = "Engines apply LoRA matrices of the types F16, BF16 and F32."
+        yield error("dtype", name, ", ".join(map(shown, wrong)), reason, "Save the adapter in one of these.")
 
 
 def value_findings(scanned: Scan, name: str) -> Iterator[Finding]:
@@ -100,31 +108,6 @@ _LARGE = Fault(
     f"The tensors hold numbers beyond {LARGEST:g}, which become infinite in 16 bits.",
     "The training went wrong; train it again with a lower learning rate.",
 )
-
-
-def _chunks(file: IO[bytes], tensor: Tensor, name: str) -> Iterator[bytes]:
-    left = tensor.end - tensor.begin
-    while left:
-        chunk = _exactly(file, min(left, CHUNK), name)
-        left -= len(chunk)
-        yield chunk
-
-
-def _exactly(file: IO[bytes], count: int, name: str) -> bytes:
-    """An unbuffered read may give less than is there."""
-    parts = bytearray()
-    while len(parts) < count:
-        part = file.read(count - len(parts))
-        if not part:
-            raise _changed(name)
-        parts += part
-    return bytes(parts)
-
-
-def _changed(name: str) -> Refused:
-    return Refused(
-        error("changed", name, "", "The file changed while it was read.", "Check it again when it is whole.")
-    )
 
 
 def _facts(chunk: bytes, bits: _Bits) -> Facts:
