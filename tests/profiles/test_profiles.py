@@ -28,13 +28,13 @@ def test_a_profile_that_ships_is_in_order(name: str) -> None:
     assert all(item.card in instruction for item in registry.specialists)
 
 
-def test_demi_is_a_trained_router_on_the_embedded_engine() -> None:
+def test_demi_is_four_trained_specialists_on_the_embedded_engine() -> None:
     loaded = load(find_profile("demi"))
     contract = loaded.contract
     assert (contract.mol.served_model, contract.engine.kind) == ("macaron-demi", "llamacpp")
     assert (contract.mol.speculate, contract.mol.summary) == (False, "idle")
     assert contract.engine.llamacpp.slot_context == 8192
-    assert registry_from(loaded).entry_specialist.state == "verified"
+    assert {item.state for item in registry_from(loaded).specialists} == {"verified"}
     assert "<|im_start|>" in loaded.text("engine.llamacpp.chat_template_path")
 
 

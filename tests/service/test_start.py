@@ -73,7 +73,18 @@ def test_the_curl_line_gets_an_answer_of_the_embedded_engine(guarded: Home, smal
         line = curl_line(service.printed)
         assert f'"Authorization: Bearer $(cat {guarded.key_file})"' in line
         assert json.loads(paste(line))["choices"][0]["message"]["content"]
-        assert "Only a prompt, without an adapter of its own: L1, L2, L3." in service.printed
+        assert "Only a prompt" not in service.printed
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_a_specialist_without_an_adapter_is_named(guarded: Home, small: str) -> None:
+    document = Path(small) / "profile.toml"
+    text = document.read_text()
+    assert 'source = "adapters/L2"\n' in text
+    document.write_text(text.replace('source = "adapters/L2"\n', ""))
+    with serving(guarded, "--profile", small) as service:
+        assert "Only a prompt, without an adapter of its own: L2." in service.printed
 
 
 @pytest.mark.engine
