@@ -37,23 +37,24 @@ class Terminal:
         """Press keys: `\\r` is Enter, `\\x03` Ctrl-C, `\\x04` Ctrl-D."""
         os.write(self._master, text.encode())
 
-    def sees(self, text: str, seconds: float = 10, times: int = 1) -> None:
+    def sees(self, text: str, seconds: float = 30, times: int = 1) -> None:
         """Wait until a text has appeared as often as that."""
         until = time.monotonic() + seconds
         while self.shown.count(text) < times:
             assert time.monotonic() < until, f"not seen: {text!r} in {self.shown!r}"
             assert self._read(0.1) or self.shown.count(text) >= times, f"it ended without {text!r}: {self.shown!r}"
 
-    def ended(self, seconds: float = 10, press: str = "") -> int:
-        """Wait for the end, pressing a key every half second; returns the exit status.
+    def ended(self, seconds: float = 30, press: str = "") -> int:
+        """Wait for the end, pressing a key every three seconds; returns the exit status.
 
-        Python's line editor misses a Ctrl-C in the instant between its prompt and its waiting, as no person could.
+        Python's line editor misses a Ctrl-C in the instant between its prompt and its waiting, as no person could. One
+        that is pressed again too soon would meet the interpreter while it ends.
         """
         began, pressed = time.monotonic(), 0
         while self._read(0.1):
             passed = time.monotonic() - began
             assert passed < seconds, f"still there: {self.shown!r}"
-            if press and passed > pressed * 0.5:
+            if press and passed > pressed * 3:
                 self.type(press)
                 pressed += 1
         return self._wait()

@@ -25,14 +25,15 @@ from tests.models.peft_folder import write_folder as write_adapter
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Loaded:
-    """`demi` on a base of two layers, with an adapter for L1."""
+    """`demi` on a base of two layers, with an adapter for L1 only."""
     folder = tmp_path / "profile"
-    shutil.copytree(Path(macaron.profiles.__file__).parent / "demi", folder)
+    shipped = Path(macaron.profiles.__file__).parent / "demi"
+    shutil.copytree(shipped, folder, ignore=shutil.ignore_patterns("adapters"))
     base = write_gguf_base(folder / "base.gguf", base_weights(), "Q4_1")
     write_adapter(folder / "adapters" / "L1", adapter_tensors())
     text = (folder / "profile.toml").read_text()
     head, _, _ = text.partition("[engine.weights]")
-    head = "\n".join(line for line in head.splitlines() if not line.startswith("base_fingerprint"))
+    head = "\n".join(line for line in head.splitlines() if not line.startswith(("base_fingerprint", "source")))
     head = head.replace('label = "L1"', 'label = "L1"\nsource = "adapters/L1"')
     sha256 = sha256_of(base, silent)
     weights = f'\n[engine.weights]\nfile = "base.gguf"\npath = "base.gguf"\nsha256 = "{sha256}"\n'
