@@ -24,6 +24,8 @@ class Terminal:
         self._screen = b""
         self._pid, self._master = pty.fork()
         if self._pid == 0:
+            # A shell's background job ignores Ctrl-C, and so would everything it starts.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.execve(sys.executable, [sys.executable, "-m", "macaron", *arguments], {**environment, "TERM": "xterm"})
         ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         self._status: int | None = None

@@ -83,6 +83,8 @@ class Supervisor:
         options = self._options
         with contextlib.suppress(_StoppedError):
             async with contextlib.AsyncExitStack() as stack:
+                # Before anything shows that the service has begun.
+                self._catch_signals()
                 listener = stack.enter_context(bind(options.host, options.port))
                 port = listener.getsockname()[1]
                 if (database := database_path(options.store)) is not None:
@@ -91,7 +93,6 @@ class Supervisor:
                 control = prepare_control(options.runtime, port)
                 stack.callback(control.unlink, missing_ok=True)
                 stack.callback((await serve_control(control, self._command)).close)
-                self._catch_signals()
                 environment = stack.enter_context(_environment(options, port))
                 await self._start_engine(stack)
                 await self._start_workers(stack, listener, environment)
