@@ -77,6 +77,14 @@ class Forbidden(MacaronError):
     kind = "permission_error"
 
 
+class Conflict(MacaronError):
+    """The change does not fit what is there now; after what the message asks for, it can succeed."""
+
+    status = 409
+    kind = "invalid_request_error"
+    default_code = "conflict"
+
+
 class NotFound(MacaronError):
     """The thing named does not exist for this caller."""
 

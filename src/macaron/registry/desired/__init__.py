@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from macaron.errors import Conflict
 from macaron.registry.desired.change import carry, disable, enable, promote, rollback
 from macaron.registry.desired.choice import chosen, shadowed
 from macaron.registry.desired.codec import MAX_DOCUMENT, decode, encode
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import (
     Bound,
     Card,

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from macaron.errors import Conflict
 from macaron.registry.cards import Registry
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import Desired, Entry, Key, with_entry, with_installed
 from macaron.registry.desired.trial import ended, require_enabled, require_probes, require_route_check
 

@@ -6,9 +6,8 @@ from typing import Final
 
 import msgspec
 
-from macaron.errors import StoreError
+from macaron.errors import Conflict, StoreError
 from macaron.registry.check.report import shown
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import Desired
 from macaron.registry.desired.invariants import problems
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
+from macaron.errors import Conflict
 from macaron.registry.desired.bounds import MAX_BOUND
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import TRIAL, Bound, Desired, Entry, Installed, Key, with_entry, with_installed
 
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from macaron.errors import BadRequest, Forbidden, NotFound
+from macaron.errors import BadRequest, Conflict, Forbidden, NotFound
 from macaron.hcp.checks import MAX_SPECIALISTS
 from macaron.registry.cards import Registry
 from macaron.registry.check.report import shown
 from macaron.registry.desired.bounds import MAX_ENTRIES, MAX_REVISIONS, installed_faults, key_faults
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import Card, Desired, Entry, Installed, Key, engine_name, with_entry
 from macaron.registry.desired.invariants import names_of
 

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
-from macaron.errors import BadRequest
+from macaron.errors import BadRequest, Conflict
 from macaron.registry.cards import Registry
 from macaron.registry.check import Effect, effect_finding
 from macaron.registry.check.report import shown
 from macaron.registry.desired.bounds import MAX_NOTE, MAX_REPLICAS, Fault, installed_faults, probe_faults
-from macaron.registry.desired.conflict import Conflict
 from macaron.registry.desired.document import (
     Desired,
     Entry,

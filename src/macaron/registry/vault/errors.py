@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from macaron.errors import BadRequest, MacaronError, NotFound, TooLarge, Unavailable
+from macaron.errors import BadRequest, Conflict, MacaronError, NotFound, TooLarge, Unavailable
 from macaron.registry.check.report import shown
 
 
@@ -50,11 +50,9 @@ class NotStored(VaultError, NotFound):
     default_code = "unknown_adapter"
 
 
-class InUse(VaultError):
+class InUse(VaultError, Conflict):
     """The adapter cannot go yet: something still runs on it or is about to."""
 
-    status = 409
-    kind = "invalid_request_error"
     default_code = "adapter_in_use"
 
 
