@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 from macaron.engine.link.base import StreamReply
+from tests.engine.accepted import all_connected_begin
 
 PATIENCE = 5.0
 """Seconds after which something that must happen counts as not happening."""
@@ -152,6 +153,7 @@ class Servers:
     async def stop(self) -> None:
         """Check that no script failed and that the links left no connection open."""
         for server, listener in self._running:
+            await all_connected_begin()
             listener.close()
             late: set[asyncio.Task[None]] = set()
             if server.tasks:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from macaron.engine.llamacpp.watch import HEALTH, WORK, Probe, Rule, Watch, watch_for
+from tests.engine.accepted import all_connected_begin
 
 QUICK = Rule(every=0.0, timeout=0.05, failures=3)
 NEVER = Rule(every=0.0, timeout=30.0, failures=1)
@@ -41,17 +42,18 @@ async def server(answers: Answers) -> AsyncIterator[tuple[Probe, Asked]]:
             writer.write(b"HTTP/1.1 " + status + b"\r\n\r\n")
 
     async def serve_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            await serve(reader, writer)
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await serve(reader, writer)
+        finally:
+            writer.transport.abort()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving.add(asyncio.create_task(serve_and_close(reader, writer)))
 
     async with await asyncio.start_server(begin, "127.0.0.1", 0) as listening:
         yield Probe(listening.sockets[0].getsockname()[1], "the-key"), asked
+        await all_connected_begin()
     await asyncio.wait_for(asyncio.gather(*serving), 5)
 
 
