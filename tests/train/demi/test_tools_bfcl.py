@@ -137,11 +137,22 @@ def test_rows_come_from_the_train_side_and_call_what_they_show(cases: list[BfclC
     held_out = {function["name"] for case in cases if split_of(case) == "test" for function in case.functions}
     for row in rows:
         shown = {tool["function"]["name"]: tool["function"]["parameters"] for tool in row.tools}
-        assert row.id in train
+        assert row.id.partition("~")[0] in train
         assert not held_out & set(shown)
         for call in row.messages[-1]["tool_calls"]:
             arguments = json.loads(call["function"]["arguments"])
             assert set(arguments) <= set(shown[call["function"]["name"]]["properties"]), row.id
+
+
+@pytest.mark.slow
+def test_a_case_comes_up_among_other_tools_each_time_and_rows_share_their_tools() -> None:
+    every = build(bfcl_rows, packages=real())
+    shown = {row.id: json.dumps(row.tools) for row in every}
+    assert len(shown) == len(every)
+    again = [row_id for row_id in shown if row_id.endswith("~1")]
+    assert len(again) > 300
+    assert sum(shown[row_id] != shown.get(row_id.removesuffix("~1")) for row_id in again) > 0.9 * len(again)
+    assert len(every) > 2.4 * len(set(shown.values()))
 
 
 @pytest.mark.slow

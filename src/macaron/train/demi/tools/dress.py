@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from macaron.train.demi.tools.shape import ToolUse, function_tool
 from macaron.train.demi.tools.spec import Tool
 
+_DECIDING = ("YYYY-MM-DD", "HH:MM", "(0.05 for 5%)")
+
 
 class Dress(NamedTuple):
     """Attributes:
-    names: `snake`, `camel`, `dotted` or `dotted_camel`.
+    names: `snake`, `camel`, `dotted`, `dotted_camel` or `api`.
     parameters: `snake` or `camel`.
     described: whether parameters carry descriptions.
     """
@@ -32,6 +34,8 @@ class Dress(NamedTuple):
                 return f"{family}.{tool.name}"
             case "dotted_camel":
                 return f"{family.capitalize()}.{_camel(tool.name)}"
+            case "api":
+                return f"{family}_api.{family.capitalize()}Api.{tool.name}"
             case _:
                 return tool.name
 
@@ -51,8 +55,8 @@ class Dress(NamedTuple):
         return {"type": "object", "properties": properties, "required": required}
 
     def _property(self, each: dict[str, Any], *, top: bool) -> dict[str, Any]:
-        # The format of a date is no decoration: without it the value could not be known.
-        if not (self.described and top) and not each.get("description", "").endswith(("YYYY-MM-DD", "HH:MM")):
+        # A format is no decoration: without it the value could not be known.
+        if not (self.described and top) and not each.get("description", "").endswith(_DECIDING):
             each.pop("description", None)
         if "properties" in each:
             each["properties"] = {
@@ -64,11 +68,11 @@ class Dress(NamedTuple):
         return _camel(name) if self.parameters == "camel" else name
 
 
-def draw(random: Random) -> Dress:
-    """Plain snake case half of the time."""
-    names = random.choice(("snake", "snake", "snake", "camel", "dotted", "dotted_camel"))
+def draw(random: Random, described: float = 0.5) -> Dress:
+    """Plain snake case half of the time; `described` is the share of those with described parameters."""
+    names = random.choice(("snake", "snake", "snake", "snake", "camel", "dotted", "dotted_camel", "api"))
     parameters = "camel" if names.endswith("camel") and random.random() < 0.5 else "snake"
-    return Dress(names, parameters, described=random.random() < 0.5)
+    return Dress(names, parameters, described=random.random() < described)
 
 
 def _camel(name: str) -> str:
