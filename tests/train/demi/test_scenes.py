@@ -64,7 +64,7 @@ def test_every_call_follows_the_schema_of_its_tool(rows: list[SftRow]) -> None:
 
 def strings(schema: dict[str, Any], value: Any) -> list[str]:
     """The strings of a call that must be copied from the request."""
-    if "enum" in schema or schema.get("description", "").endswith(("YYYY-MM-DD", "HH:MM")):
+    if "enum" in schema or any(form in schema.get("description", "") for form in ("YYYY-MM-DD", "HH:MM")):
         return []
     match value:
         case str():
@@ -109,6 +109,16 @@ def test_a_question_back_stands_where_a_value_is_missing(rows: list[SftRow]) -> 
     questions = [row for row in rows if not calls_of(row)]
     assert 0.01 < len(questions) / len(rows) < 0.08
     assert all(row.messages[1]["content"] for row in questions)
+
+
+def test_some_tools_are_described_at_length_and_some_hardly(by_scene: dict[str, list[SftRow]]) -> None:
+    shown = [json.dumps(found[0].tools) for found in by_scene.values()]
+    assert 0.2 < sum("Optional." in text or "Default is" in text for text in shown) / len(shown) < 0.5
+    assert (
+        0.1
+        < sum(text.count('"description"') <= 2 * text.count('"type": "function"') for text in shown) / len(shown)
+        < 0.5
+    )
 
 
 def test_every_tool_leads_a_scene_before_one_leads_a_second(rows: list[SftRow]) -> None:

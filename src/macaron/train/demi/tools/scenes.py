@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+import msgspec
+
 from macaron.train.data.rows import AnyRow, SftRow
 from macaron.train.data.source import BuildContext
 from macaron.train.demi.tools import dress
@@ -27,6 +29,9 @@ NEAR = 0.7
 ASKED = 0.3
 """Share of the scenes with a request that lacks a value."""
 DESCRIBED = 0.75
+LONG = 0.5
+MAX_BYTES = 2_200
+"""Of the tools, about 600 tokens."""
 _TRIES = 6
 """Draws of a request before one that was there already is taken again."""
 
@@ -64,8 +69,10 @@ def _rows(random: Random) -> Iterator[SftRow]:
 
 def _scene(lead: Item, items: Sequence[Item], random: Random) -> Scene:
     chosen = _cast(lead, items, random)
-    style = dress.draw(random, DESCRIBED)
+    style = dress.draw(random, DESCRIBED, LONG)
     shown = [style.tool(item.family, item.tool) for item in chosen]
+    while len(chosen) > 2 and len(msgspec.json.encode(shown)) > MAX_BYTES:
+        chosen, shown = chosen[:-1], shown[:-1]
     exchanges: dict[str, dict[str, Any]] = {}
     for at in range(random.choice(REQUESTS)):
         item = chosen[at % len(chosen)]
