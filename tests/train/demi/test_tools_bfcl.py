@@ -16,6 +16,7 @@ from macaron.errors import ConfigError
 from macaron.train.data.rows import SftRow
 from macaron.train.demi import bfcl
 from macaron.train.demi.bfcl import MULTI_CANDIDATE, BfclCase, load, normalised_question, split_of
+from macaron.train.demi.tools import scenes
 from macaron.train.demi.tools.bank import families
 from macaron.train.demi.tools.bfcl import REQUIREMENT, chosen
 from macaron.train.demi.tools.bfcl import rows as bfcl_rows
@@ -170,3 +171,14 @@ def test_no_tool_of_ours_has_the_name_of_a_held_out_one(cases: list[BfclCase]) -
 
     held_out = {bare(function["name"]) for case in cases if split_of(case) == "test" for function in case.functions}
     assert not held_out & {bare(tool.name) for tools in families().values() for tool in tools}
+
+
+@pytest.mark.slow
+def test_no_request_of_ours_has_seven_words_in_a_row_of_a_held_out_question(cases: list[BfclCase]) -> None:
+    def runs(text: str) -> set[str]:
+        words = re.findall(r"\w+", text.lower())
+        return {" ".join(words[at : at + 7]) for at in range(len(words) - 6)}
+
+    held_out = set().union(*(runs(normalised_question(case)) for case in cases if split_of(case) == "test"))
+    ours = {row.id: runs(row.messages[0]["content"]) for row in build(scenes.rows, 1500)}
+    assert not [row_id for row_id, found in ours.items() if found & held_out]
