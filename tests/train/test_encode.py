@@ -15,6 +15,7 @@ from macaron.mol.prompt import question_messages
 from macaron.mol.route import RouteTemplate, context_text, question, request_text
 from macaron.registry.cards import registry_from
 from macaron.train.base import BaseTokenizer
+from macaron.train.batches import shared_length
 from macaron.train.data.rows import PreferenceRow, RouteRow, SftRow
 from macaron.train.encode import Encoded, SftEncoder
 from macaron.train.render import ChatTemplate, route_messages
@@ -54,6 +55,20 @@ def test_loss_is_on_content_calls_and_the_end_of_every_answer(studio: Studio, to
     assert text.startswith(call)
     assert text.endswith("<|im_end|>It is here.<|im_end|>")
     assert row.learned[-1] == len(row.ids) - 1
+
+
+def test_rows_with_the_same_tools_in_any_order_begin_alike_up_to_the_request(
+    studio: Studio, tokenizer: BaseTokenizer
+) -> None:
+    other = {"type": "function", "function": {"name": "add", "description": "d" * 99, "parameters": {"type": "object"}}}
+    rows = [
+        SftRow(request, "s", messages=(said("user", request), said("assistant", None, tool_calls=[CALL])), tools=tools)
+        for request, tools in (("where is it", (TOOL, other)), ("1 find", (other, TOOL)))
+    ]
+    encoded = [studio.sft(row, "L1") for row in rows]
+    shared = "".join(tokenizer.text(token) for token in encoded[0].ids[: shared_length(encoded)])
+    assert "</tools>" in shared
+    assert shared.endswith("<|im_start|>user\n")
 
 
 def test_the_head_is_the_identity_then_the_clients_system_message_then_the_tools(

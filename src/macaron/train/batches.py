@@ -76,3 +76,9 @@ def split(rows: Sequence[Encoded], *, always: bool = False) -> Split:
     if not always and (len(rows) < 2 or shared < MIN_SHARED):
         shared = 0
     return Split(rows[0].ids[:shared], [row.ids[shared:] for row in rows])
+
+
+def computed(rows: Sequence[Encoded]) -> int:
+    """Tokens that are computed for a batch: padding included, what all its rows begin with once."""
+    cut = split(rows)
+    return len(cut.prefix) + len(cut.rests) * max(map(len, cut.rests))

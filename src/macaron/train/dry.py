@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from macaron.train.base import Base
-from macaron.train.batches import split
+from macaron.train.batches import computed
 from macaron.train.encode import Encoded, Pair
 from macaron.train.prepare import Rows
 from macaron.train.trainer import Prepared
@@ -44,10 +44,10 @@ def show(prepared: Prepared, console: Console) -> None:
     console.print(_table(prepared))
     if prepared.material.bad:
         console.print(f"{len(prepared.material.bad)} rows left out; the first: {prepared.material.bad[0].reason}")
-    computed = sum(_computed(batch) for batch in prepared.steps)
-    minutes = computed / estimated_speed(prepared.base) / 60
+    tokens = sum(_computed(batch) for batch in prepared.steps)
+    minutes = tokens / estimated_speed(prepared.base) / 60
     console.print(
-        f"{len(prepared.steps)} steps, {computed} tokens to compute, about {minutes:.0f} min on this processor",
+        f"{len(prepared.steps)} steps, {tokens} tokens to compute, about {minutes:.0f} min on this processor",
         highlight=False,
     )
 
@@ -114,8 +114,7 @@ def _table(prepared: Prepared) -> Table:
 def _computed(batch: Sequence[Encoded] | Sequence[Pair]) -> int:
     rows = [row for row in batch if isinstance(row, Encoded)]
     if rows:
-        cut = split(rows)
-        return len(cut.prefix) + len(cut.rests) * max(map(len, cut.rests))
+        return computed(rows)
     pairs = [pair for pair in batch if isinstance(pair, Pair)]
     # Once under the adapter and, without gradient and so at a third of the cost, once under what it is held to.
     longest = max(len(pair.prompt) + max(len(pair.chosen), len(pair.rejected)) for pair in pairs)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from macaron.train.batches import Limits, batches_of, drawn
+from macaron.train.cluster import clustered_batches
 from macaron.train.config import TrainConfig
 from macaron.train.data.rows import RouteRow
 from macaron.train.encode import Encoded, Pair
@@ -26,7 +27,7 @@ def plan_steps(studio: Studio, rows: Rows, config: TrainConfig) -> list[list[Enc
     steps: list[list[Encoded]] = []
     for epoch in range(math.ceil(config.epochs)):
         random = Random(f"{config.seed}:{epoch}")
-        batches = batches_of(drawn(rows.sft, config.mix.sft, random), _limits(config))
+        batches = clustered_batches(drawn(rows.sft, config.mix.sft, random), _limits(config))
         batches += _route_batches(studio, drawn(rows.route, config.mix.route, random), config, cards, random)
         random.shuffle(batches)
         share = min(config.epochs - epoch, 1.0)

@@ -96,18 +96,21 @@ def test_library_rows_come_from_none_of_the_held_out_modules() -> None:
         assert not row.group.startswith(library.HELD_OUT_MODULES)
 
 
-@pytest.mark.parametrize(("name", "label", "budget"), [("demi-l1", "L1", 320_000), ("demi-l2", "L2", 300_000)])
+@pytest.mark.parametrize(("name", "label", "budget"), [("demi-l1", "L1", 750_000), ("demi-l2", "L2", 240_000)])
 def test_a_data_set_fits_its_budget_as_training_encodes_it(
     train: dict[str, list[SftRow]], name: str, label: str, budget: int
 ) -> None:
     from macaron.hcp import load as load_contract
     from macaron.profiles import find_profile
     from macaron.train.base import BaseTokenizer, find_base, load_tokenizer
+    from macaron.train.batches import Limits, computed
+    from macaron.train.cluster import clustered_batches
     from macaron.train.studio import Studio
 
     loaded = load_contract(find_profile("demi"))
     base = find_base(loaded)
     studio = Studio(loaded, base, BaseTokenizer(load_tokenizer(base)))
     encoded = [studio.sft(row, label) for row in train[name]]
-    assert 0.8 * budget <= sum(len(row.ids) for row in encoded) <= budget
+    batches = clustered_batches(encoded, Limits(tokens=2_048, rows=16, window=256))
+    assert 0.8 * budget <= sum(map(computed, batches)) <= budget
     assert max(len(row.ids) for row in encoded) <= 1_024

@@ -152,6 +152,21 @@ def test_a_shortened_text_is_never_much_longer_than_asked(text: str, width: int)
     assert len(shorten(text, width)) <= width + 1
 
 
+def test_the_first_sentence_does_not_end_at_an_example() -> None:
+    text = "The city, e.g. Rome. It must exist."
+    assert shorten(text, 60) == "The city, e.g. Rome."
+    assert shorten(text, 60, full=True) == text
+
+
+def test_a_full_schema_tells_defaults_and_whole_descriptions() -> None:
+    schema = {"type": "string", "description": "The unit. It is long.", "default": "a", "minLength": 1}
+    assert compact(schema, width=40, full=True) == {
+        "type": "string",
+        "description": "The unit. It is long.",
+        "default": "a",
+    }
+
+
 def test_a_compact_schema_keeps_types_values_and_required_names() -> None:
     schema = {
         "type": "object",

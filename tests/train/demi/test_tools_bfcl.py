@@ -16,6 +16,7 @@ from macaron.errors import ConfigError
 from macaron.train.data.rows import SftRow
 from macaron.train.demi import bfcl
 from macaron.train.demi.bfcl import MULTI_CANDIDATE, BfclCase, load, normalised_question, split_of
+from macaron.train.demi.tools import scenes
 from macaron.train.demi.tools.bank import families
 from macaron.train.demi.tools.bfcl import REQUIREMENT, chosen
 from macaron.train.demi.tools.bfcl import rows as bfcl_rows
@@ -137,11 +138,22 @@ def test_rows_come_from_the_train_side_and_call_what_they_show(cases: list[BfclC
     held_out = {function["name"] for case in cases if split_of(case) == "test" for function in case.functions}
     for row in rows:
         shown = {tool["function"]["name"]: tool["function"]["parameters"] for tool in row.tools}
-        assert row.id in train
+        assert row.id.partition("~")[0] in train
         assert not held_out & set(shown)
         for call in row.messages[-1]["tool_calls"]:
             arguments = json.loads(call["function"]["arguments"])
             assert set(arguments) <= set(shown[call["function"]["name"]]["properties"]), row.id
+
+
+@pytest.mark.slow
+def test_a_case_comes_up_among_other_tools_each_time_and_rows_share_their_tools() -> None:
+    every = build(bfcl_rows, packages=real())
+    shown = {row.id: json.dumps(row.tools) for row in every}
+    assert len(shown) == len(every)
+    again = [row_id for row_id in shown if row_id.endswith("~1")]
+    assert len(again) > 300
+    assert sum(shown[row_id] != shown.get(row_id.removesuffix("~1")) for row_id in again) > 0.9 * len(again)
+    assert len(every) > 2.4 * len(set(shown.values()))
 
 
 @pytest.mark.slow
@@ -159,3 +171,14 @@ def test_no_tool_of_ours_has_the_name_of_a_held_out_one(cases: list[BfclCase]) -
 
     held_out = {bare(function["name"]) for case in cases if split_of(case) == "test" for function in case.functions}
     assert not held_out & {bare(tool.name) for tools in families().values() for tool in tools}
+
+
+@pytest.mark.slow
+def test_no_request_of_ours_has_seven_words_in_a_row_of_a_held_out_question(cases: list[BfclCase]) -> None:
+    def runs(text: str) -> set[str]:
+        words = re.findall(r"\w+", text.lower())
+        return {" ".join(words[at : at + 7]) for at in range(len(words) - 6)}
+
+    held_out = set().union(*(runs(normalised_question(case)) for case in cases if split_of(case) == "test"))
+    ours = {row.id: runs(row.messages[0]["content"]) for row in build(scenes.rows, 1500)}
+    assert not [row_id for row_id, found in ours.items() if found & held_out]

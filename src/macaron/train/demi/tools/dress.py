@@ -5,6 +5,7 @@ Clients name their tools as they like. A specialist that only ever saw one spell
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
@@ -12,17 +13,27 @@ from typing import Any, NamedTuple
 from macaron.train.demi.tools.shape import ToolUse, function_tool
 from macaron.train.demi.tools.spec import Tool
 
+_NOTES = (
+    "Needs a valid session of the account it works on.|Results come in the order of their relevance.|"
+    "At most 60 calls a minute are allowed.|Use it only where the user asks for exactly this.|"
+    "Fails with an error where nothing is found.|Values are checked before anything is changed.|"
+    "The answer may be some minutes old.|Every call is written to the audit log.|Not available in all regions."
+)
+_DECIDING = ("YYYY-MM-DD", "HH:MM", "(0.05 for 5%)")
+
 
 class Dress(NamedTuple):
     """Attributes:
-    names: `snake`, `camel`, `dotted` or `dotted_camel`.
+    names: `snake`, `camel`, `dotted`, `dotted_camel` or `api`.
     parameters: `snake` or `camel`.
     described: whether parameters carry descriptions.
+    long: whether descriptions go on: with a note after a tool's, and with what is left out after a parameter's.
     """
 
     names: str
     parameters: str
     described: bool
+    long: bool = False
 
     def name(self, family: str, tool: Tool) -> str:
         match self.names:
@@ -32,27 +43,34 @@ class Dress(NamedTuple):
                 return f"{family}.{tool.name}"
             case "dotted_camel":
                 return f"{family.capitalize()}.{_camel(tool.name)}"
+            case "api":
+                return f"{family}_api.{family.capitalize()}Api.{tool.name}"
             case _:
                 return tool.name
 
     def tool(self, family: str, tool: Tool) -> dict[str, Any]:
         """The function tool that a request shows."""
         schema = self._schema(tool.schema)
-        return function_tool(self.name(family, tool), tool.description, schema)
+        notes = _NOTES.split("|")
+        note = f" {notes[(len(tool.name) + len(tool.parameters)) % len(notes)]}" if self.long else ""
+        return function_tool(self.name(family, tool), tool.description + note, schema)
 
     def use(self, family: str, tool: Tool, arguments: Mapping[str, Any]) -> ToolUse:
         return ToolUse(self.name(family, tool), {self._spelt(name): value for name, value in arguments.items()})
 
     def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        properties = {
-            self._spelt(name): self._property(dict(each), top=True) for name, each in schema["properties"].items()
-        }
+        properties = {}
+        for name, each in schema["properties"].items():
+            shown = self._property(dict(each), top=True)
+            if self.long and shown.get("description") and name not in schema["required"]:
+                shown["description"] += f" Default is {_told(each['default'])}." if "default" in each else " Optional."
+            properties[self._spelt(name)] = shown
         required = [self._spelt(name) for name in schema["required"]]
         return {"type": "object", "properties": properties, "required": required}
 
     def _property(self, each: dict[str, Any], *, top: bool) -> dict[str, Any]:
-        # The format of a date is no decoration: without it the value could not be known.
-        if not (self.described and top) and not each.get("description", "").endswith(("YYYY-MM-DD", "HH:MM")):
+        # A format is no decoration: without it the value could not be known.
+        if not (self.described and top) and not each.get("description", "").endswith(_DECIDING):
             each.pop("description", None)
         if "properties" in each:
             each["properties"] = {
@@ -64,11 +82,17 @@ class Dress(NamedTuple):
         return _camel(name) if self.parameters == "camel" else name
 
 
-def draw(random: Random) -> Dress:
-    """Plain snake case half of the time."""
-    names = random.choice(("snake", "snake", "snake", "camel", "dotted", "dotted_camel"))
+def draw(random: Random, described: float = 0.5, long: float = 0.0) -> Dress:
+    """Plain snake case half of the time; `described` is the share of those with described parameters, and `long` of
+    these the share of those with long descriptions."""
+    names = random.choice(("snake", "snake", "snake", "snake", "camel", "dotted", "dotted_camel", "api"))
     parameters = "camel" if names.endswith("camel") and random.random() < 0.5 else "snake"
-    return Dress(names, parameters, described=random.random() < 0.5)
+    is_described = random.random() < described
+    return Dress(names, parameters, is_described, is_described and random.random() < long)
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _camel(name: str) -> str:

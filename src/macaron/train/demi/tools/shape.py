@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_FIRST_SENTENCE = re.compile(r"\A(.{8,}?[.!?])(?:\s|\Z)", re.DOTALL)
+_FIRST_SENTENCE = re.compile(r"\A(.{8,}?(?<!e\.g)(?<!i\.e)[.!?])(?:\s|\Z)", re.DOTALL)
 
 
 class ToolUse(NamedTuple):
@@ -53,22 +53,29 @@ def result(content: Any, at: int = 0) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": f"call_{at}", "content": json.dumps(content, ensure_ascii=False)}
 
 
-def compact(schema: Mapping[str, Any], *, width: int) -> dict[str, Any]:
-    """A JSON schema with what a call needs: types, values and descriptions of at most about `width` characters."""
-    kept = {key: schema[key] for key in ("type", "enum") if key in schema}
+def compact(schema: Mapping[str, Any], *, width: int, full: bool = False) -> dict[str, Any]:
+    """A JSON schema with what a call needs: types, values and descriptions of at most about `width` characters.
+
+    Args:
+        full: whether descriptions go on after their first sentence, and the values of what is left out are told.
+    """
+    wanted = ("type", "enum", "default") if full else ("type", "enum")
+    kept = {key: schema[key] for key in wanted if key in schema}
     if isinstance(description := schema.get("description"), str) and width:
-        kept["description"] = shorten(description, width)
+        kept["description"] = shorten(description, width, full=full)
     if "properties" in schema:
-        kept["properties"] = {name: compact(each, width=width) for name, each in schema["properties"].items()}
+        kept["properties"] = {
+            name: compact(each, width=width, full=full) for name, each in schema["properties"].items()
+        }
         kept["required"] = list(schema.get("required", ()))
     if "items" in schema:
-        kept["items"] = compact(schema["items"], width=width)
+        kept["items"] = compact(schema["items"], width=width, full=full)
     return kept
 
 
-def shorten(text: str, width: int) -> str:
-    """The first sentence of `text`, or its first words where that is longer than `width` characters."""
-    first = _FIRST_SENTENCE.match(text)
+def shorten(text: str, width: int, *, full: bool = False) -> str:
+    """The first sentence of `text`, or all of it, or its first words where that is longer than `width` characters."""
+    first = None if full else _FIRST_SENTENCE.match(text)
     sentence = " ".join((first[1] if first else text).split())
     if len(sentence) <= width:
         return sentence

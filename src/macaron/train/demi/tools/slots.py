@@ -28,6 +28,26 @@ def text(description: str, values: str) -> Slot:
     return Slot({"type": "string", "description": description}, lambda random: _same(random.choice(pool)))
 
 
+def made(description: str, make: Callable[[Random], str]) -> Slot:
+    """A string that `make` draws."""
+    return Slot({"type": "string", "description": description}, lambda random: _same(make(random)))
+
+
+def default(slot: Slot, value: Any) -> Slot:
+    """The slot of a parameter that has a value where a request says nothing of it."""
+    return Slot({**slot.schema, "default": value}, slot.draw)
+
+
+def fraction(description: str) -> Slot:
+    """A share, said in percent; the description says how a call holds it."""
+
+    def draw(random: Random) -> Said:
+        percent = random.choice((1, 2, 4, 5, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75))
+        return Said(f"{percent}%", percent / 100)
+
+    return Slot({"type": "number", "description": f"{description}, as a decimal fraction (0.05 for 5%)"}, draw)
+
+
 def enum(description: str, values: str) -> Slot:
     """One of `values`, separated by `|`; `said=value` where users do not say the value itself."""
     pairs = [Said(said, value or said) for said, _, value in (each.partition("=") for each in values.split("|"))]
