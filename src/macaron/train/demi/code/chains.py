@@ -29,13 +29,25 @@ _STYLES: tuple[Style, ...] = ("loop", "loop", "loop", "index", "skip", "helper",
 _IMPORTS = (("math.prod(", "import math"), ("groupby(", "from itertools import groupby"))
 _TOO_CLOSE = (
     ("lower", "alphabet"), ("no_spaces", "palindrome"), ("positive", "total"), ("squared", "total"),
-    ("digits", "total"), ("digits", "odd"), ("digits_from_right", "total"), ("odd", "squared"), ("positive", "squared"),
-    ("every_other", "odd"), ("two_digit", "total"), ("first_few", "two_digit"), ("even", "smallest"),
-    ("prime_factors", "largest"), ("primes", "largest"), ("up_to", "total"), ("up_to", "primes"), ("up_to", "dashed"),
-    ("distinct", "ascending"), ("ascending", "distinct"), ("distinct", "alphabetical"), ("depth", "largest"),
-    ("depth", "ends"),
+    ("digits", "total"), ("digits", "odd"), ("digits_from_right", "total"), ("odd", "squared"),
+    ("positive", "squared"), ("every_other", "odd"), ("two_digit", "total"), ("first_few", "two_digit"),
+    ("even", "smallest"), ("prime_factors", "largest"), ("primes", "largest"), ("up_to", "total"),
+    ("up_to", "primes"), ("up_to", "dashed"), ("distinct", "ascending"), ("ascending", "distinct"),
+    ("distinct", "alphabetical"), ("depth", "largest"), ("depth", "ends"),
 )  # fmt: skip
 """Pairs of steps that a HumanEval task asks for, or nearly so; no task holds both, one right after the other."""
+_SENSELESS = (
+    ("reversed", "palindrome"), ("vowel_places", "commonest"), ("vowel_places", "all_different"),
+    ("lower", "lower_words"), ("vowel_places", "ascending"), ("vowel_places", "distinct"), ("letters", "no_digits"),
+    ("letters", "no_spaces"), ("letters", "masked_digits"), ("distinct", "all_different"), ("distinct", "tally"),
+    ("distinct", "commonest"), ("distinct", "repeated"), ("distinct", "first_repeat"), ("distinct", "distinct"),
+    ("even", "odd"), ("odd", "even"), ("odd", "halved"), ("positive", "absolute"), ("positive", "floored"),
+    ("floored", "absolute"), ("absolute", "floored"), ("squared", "absolute"), ("squared", "floored"),
+    ("no_digits", "digits"), ("letters", "digits"), ("no_spaces", "words"), ("up_to", "distinct"),
+    ("up_to", "ascending"), ("up_to", "positive"), ("digits", "floored"), ("digits", "absolute"),
+    ("digits", "digit_sums"), ("upper", "starting"), ("squeezed", "repeats"), ("squeezed", "run_lengths"),
+)  # fmt: skip
+"""Pairs of steps of which one takes the sense out of the other."""
 
 
 class Chain(NamedTuple):
@@ -130,7 +142,7 @@ def _chain(every: Sequence[Step], random: Random) -> Chain | None:
             if step.takes == kind
             and (step.noun or (step.words and random.random() < 0.2) if last else step.words)
             and not (after and after.order and (step.order or step.free))
-            and not (after and (after.name, step.name) in _TOO_CLOSE)
+            and not (after and (after.name, step.name) in (*_TOO_CLOSE, *_SENSELESS))
         ]
         if not fit:
             return None

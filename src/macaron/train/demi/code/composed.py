@@ -28,6 +28,7 @@ from macaron.train.demi.code.parts import (
 )
 
 DEFAULT_ROWS = 400
+TRIES = 8
 _WORDS = (
     "apple", "banana", "cat", "door", "eel", "fig", "anna", "oven", "tree", "none", "egg", "ocean", "level",
     "sun", "area", "noon",
@@ -128,10 +129,19 @@ def written(task: Task, random: Random) -> Function:
     """The task with examples, as a loop or as an expression, with types or without."""
     body = task.loop() if task.gather.clever or random.random() < 0.5 else task.short()
     parameters = (task.noun, *(task.pick.parameter[:1] if task.pick.parameter else ()))
-    examples = "\n".join(f">>> {call}\n{value!r}" for call, value in _examples(task, random))
+    examples = "\n".join(f">>> {call}\n{value!r}" for call, value in _telling(task, random))
     words = "\n".join([task.words, "", examples])
     function = Function(task.name, parameters, task.signature, words, body, task.imports(body), frozenset())
     return function if random.random() < 0.5 else untyped(function)
+
+
+def _telling(task: Task, random: Random) -> list[tuple[str, Any]]:
+    """Examples that do not all have the same value, if a few tries find such."""
+    for _ in range(TRIES):
+        examples = list(_examples(task, random))
+        if len({repr(value) for _, value in examples}) > 1:
+            break
+    return examples
 
 
 def _examples(task: Task, random: Random) -> Iterator[tuple[str, Any]]:
