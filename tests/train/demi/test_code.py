@@ -6,17 +6,26 @@ import ast
 import doctest
 import re
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
 from macaron.train.data.rows import SftRow
 from macaron.train.data.source import Builder
-from macaron.train.demi.code import bugs, composed, own, shell, wording
+from macaron.train.demi.code import bugs, chains, composed, own, present, shell, wording
 from macaron.train.demi.code.function import Function, functions
+from macaron.train.demi.code.step import steps
+from macaron.train.demi.code.values import KINDS
 
 from .building import build
 
-BUILDERS: tuple[tuple[Builder, int], ...] = ((own.rows, 0), (composed.rows, 300), (bugs.rows, 0), (shell.rows, 150))
+BUILDERS: tuple[tuple[Builder, int], ...] = (
+    (own.rows, 0),
+    (composed.rows, 300),
+    (chains.rows, 300),
+    (bugs.rows, 0),
+    (shell.rows, 150),
+)
 
 
 def failures(function: Function, body: str | None = None) -> int:
@@ -41,7 +50,7 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def test_every_task_passes_its_own_examples_with_and_without_types() -> None:
     tasks = list(own.bank())
-    assert len({task.name for task in tasks}) == len(tasks) >= 120
+    assert len({task.name for task in tasks}) == len(tasks) >= 300
     for task in tasks:
         assert failures(task) == 0, task.name
         assert not task.free, task.name
@@ -69,8 +78,9 @@ def test_every_bug_breaks_an_example() -> None:
         assert broken, bug.function.name
 
 
-def test_the_two_forms_of_composed_tasks_agree_on_their_examples() -> None:
-    for row in build(composed.rows, 300):
+@pytest.mark.parametrize("builder", [composed.rows, chains.rows])
+def test_the_code_of_a_made_task_passes_the_examples_that_are_shown(builder: Builder) -> None:
+    for row in build(builder, 300):
         (language, code), *others = blocks(answer_of(row))
         assert language == "python"
         assert not others
@@ -81,9 +91,59 @@ def test_the_two_forms_of_composed_tasks_agree_on_their_examples() -> None:
             scope: dict[str, object] = {}
             exec(code, scope)
             stub = next((block for _, block in blocks(request)), request)
-            test = doctest.DocTestParser().get_doctest(stub.replace('"""', "\n"), scope, name[1], None, 0)
-            assert len(test.examples) == 2
+            shown = stub.replace('"""', "\n").replace("'''", "\n")
+            test = doctest.DocTestParser().get_doctest(shown, scope, name[1], None, 0)
+            assert len(test.examples) >= 2
             assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_every_step_joins_kinds_that_exist_and_is_used() -> None:
+    every = list(steps())
+    assert len({(step.takes, step.name) for step in every}) == len(every) > 120
+    for step in every:
+        assert step.words or step.noun, step.name
+        assert step.short or step.loop or step.keep or step.each, step.name
+        assert KINDS[step.takes].example is not None
+        assert step.gives in KINDS
+        words = f"{step.words} {step.noun}"
+        assert all(str(each[0]) in words for each in step.parameters), step.name
+    used = {name for row in build(chains.rows, 2_000) for name in row.id.split("-")[2:]}
+    assert used == {step.name for step in every}
+
+
+def test_chains_have_two_to_four_steps_and_are_all_different() -> None:
+    rows = build(chains.rows, 300)
+    assert len({row.id for row in rows}) == 300
+    sizes = [row.id.count("-") - 1 for row in rows]
+    assert set(sizes) == {2, 3, 4}
+    assert sizes.count(2) < 0.7 * len(sizes)
+
+
+def test_whatever_the_form_of_a_docstring_it_parses_and_keeps_its_examples() -> None:
+    random = Random(1)
+    for task in own.bank():
+        for _ in range(6):
+            shown = present.restyled(task, random)
+            docstring = ast.get_docstring(ast.parse(present.head(shown, random)).body[-1])  # type: ignore[arg-type]
+            assert docstring is not None
+            assert docstring.split()[:3] == task.docstring.split()[:3]
+            assert failures(shown) == 0 if ">>>" in shown.docstring else True
+
+
+def test_a_head_takes_the_types_of_typing_with_their_import() -> None:
+    head = "def pick(items: list[dict[str, int]], at: int | None = None) -> str | None:"
+    source = head + '\n    """Pick."""\n    return None\n'
+    (read,) = functions(source)
+    typed = present.with_typing(read)
+    assert typed.signature == "def pick(items: List[Dict[str, int]], at: Optional[int] = None) -> Optional[str]:"
+    assert typed.imports == ("from typing import Dict, List, Optional",)
+
+
+def test_imports_that_are_in_place_are_said_and_not_repeated() -> None:
+    rows = [row for row in build(own.rows) if "These imports are in place" in row.messages[0]["content"]]
+    assert len(rows) > 10
+    for row in rows:
+        assert not re.search(r"^(?:import|from) ", answer_of(row), re.MULTILINE)
 
 
 def test_composed_tasks_are_all_different() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from macaron.train.data.rows import AnyRow, SftRow
 from macaron.train.data.source import BuildContext
-from macaron.train.demi.code import wording
+from macaron.train.demi.code import present, wording
 from macaron.train.demi.code.function import Function
 from macaron.train.demi.code.own import untyped
 from macaron.train.demi.code.parts import (
@@ -28,6 +28,7 @@ from macaron.train.demi.code.parts import (
 )
 
 DEFAULT_ROWS = 400
+TRIES = 8
 _WORDS = (
     "apple", "banana", "cat", "door", "eel", "fig", "anna", "oven", "tree", "none", "egg", "ocean", "level",
     "sun", "area", "noon",
@@ -81,7 +82,7 @@ class Task(NamedTuple):
         element = _renamed(self.make.expression, self.noun)
         step = self.gather.step.format(e=element).replace("\n", "\n            ")
         lines = [
-            self.gather.start.format(),
+            *self.gather.start.format().split("\n"),
             f"for {self.noun[:-1]} in {self.noun}:",
             f"    if {_renamed(self.pick.condition, self.noun)}:",
             f"        {step}",
@@ -101,6 +102,8 @@ def rows(context: BuildContext) -> Iterable[AnyRow]:
     for number, task in enumerate(chosen):
         function = written(task, context.random)
         ask = (wording.complete, wording.complete, wording.plain, wording.nameless)[number % 4]
+        if ask is wording.complete:
+            function = present.restyled(function, context.random)
         remark = wording.remark(function) if ask is not wording.complete and context.random.random() < 0.4 else ""
         request = {"role": "user", "content": ask(function, context.random)}
         yield SftRow(
@@ -124,16 +127,25 @@ def all_tasks() -> Iterator[Task]:
 
 def written(task: Task, random: Random) -> Function:
     """The task with examples, as a loop or as an expression, with types or without."""
-    body = task.loop() if random.random() < 0.5 else task.short()
+    body = task.loop() if task.gather.clever or random.random() < 0.5 else task.short()
     parameters = (task.noun, *(task.pick.parameter[:1] if task.pick.parameter else ()))
-    examples = "\n".join(f">>> {call}\n{value!r}" for call, value in _examples(task, random))
+    examples = "\n".join(f">>> {call}\n{value!r}" for call, value in _telling(task, random))
     words = "\n".join([task.words, "", examples])
     function = Function(task.name, parameters, task.signature, words, body, task.imports(body), frozenset())
     return function if random.random() < 0.5 else untyped(function)
 
 
+def _telling(task: Task, random: Random) -> list[tuple[str, Any]]:
+    """Examples that do not all have the same value, if a few tries find such."""
+    for _ in range(TRIES):
+        examples = list(_examples(task, random))
+        if len({repr(value) for _, value in examples}) > 1:
+            break
+    return examples
+
+
 def _examples(task: Task, random: Random) -> Iterator[tuple[str, Any]]:
-    for _ in range(2):
+    for _ in range(random.choice((2, 2, 3))):
         arguments = [repr(_list(task.noun, random))]
         if task.pick.parameter:
             arguments.append(repr(random.choice(task.pick.parameter[2])))
@@ -154,8 +166,8 @@ def _value(task: Task, body: str, call: str) -> Any:
 
 def _list(noun: str, random: Random) -> list[Any]:
     if noun == "words":
-        return random.sample(_WORDS, random.randint(3, 5))
-    return [random.choice((0, 5, 12, random.randint(-9, 40))) for _ in range(random.randint(3, 6))]
+        return random.sample(_WORDS, random.choice((0, 3, 4, 5)))
+    return [random.choice((0, 5, 12, random.randint(-9, 40))) for _ in range(random.choice((0, 3, 4, 5, 6)))]
 
 
 def _renamed(expression: str, noun: str) -> str:

@@ -10,16 +10,19 @@ from random import Random
 
 from macaron.train.data.rows import AnyRow, SftRow
 from macaron.train.data.source import BuildContext
-from macaron.train.demi.code import wording
+from macaron.train.demi.code import present, wording
 from macaron.train.demi.code.function import Function, functions
 
-MODULES = ("strings", "lists", "dicts", "numbers", "algorithms", "parsing", "classes", "grids", "records", "sequences")
+MODULES = (
+    "strings", "lists", "dicts", "numbers", "algorithms", "parsing", "classes", "grids", "records", "sequences",
+    "digits", "windows", "texts", "walks",
+)  # fmt: skip
 
 Wording = Callable[[Function, Random], str]
 
 
 def rows(context: BuildContext) -> Iterable[AnyRow]:
-    """`limit` rows, or three a task: every task is completed once before it is asked for in words."""
+    """`limit` rows, or four a task: every task is completed twice before it is asked for in words."""
     made = _made(list(bank()), context.random)
     for number, row in enumerate(made, 1):
         yield row
@@ -35,7 +38,7 @@ def bank() -> Iterator[Function]:
 
 
 def _made(tasks: Sequence[Function], random: Random) -> Iterator[SftRow]:
-    for pass_number, ask in enumerate((wording.complete, wording.plain, wording.nameless)):
+    for pass_number, ask in enumerate((wording.complete, wording.complete, wording.plain, wording.nameless)):
         for task in random.sample(tasks, len(tasks)):
             yield _row(task, pass_number, ask, random)
 
@@ -43,12 +46,28 @@ def _made(tasks: Sequence[Function], random: Random) -> Iterator[SftRow]:
 def _row(task: Function, number: int, ask: Wording, random: Random) -> SftRow:
     # HumanEval and real users show functions with and without types, so both are asked for.
     shown = task if task.is_class or random.random() < 0.5 else untyped(task)
-    remark = wording.remark(shown) if ask is not wording.complete and random.random() < 0.6 else ""
+    if ask is wording.complete:
+        return _completed(task.name, number, present.restyled(shown, random), random)
+    remark = wording.remark(shown) if random.random() < 0.5 else ""
     return SftRow(
         id=f"code-{task.name}-{number}",
         source="macaron-code",
         group=task.name,
         messages=({"role": "user", "content": ask(shown, random)}, wording.answer(shown.code, remark)),
+    )
+
+
+def _completed(name: str, number: int, shown: Function, random: Random) -> SftRow:
+    """Imports are kept in the request and the answer, or said to be in place and left out of both."""
+    if shown.imports and random.random() < 0.4:
+        request, shown = wording.placed(shown, random), shown._replace(imports=())
+    else:
+        request = wording.complete(shown, random)
+    return SftRow(
+        id=f"code-{name}-{number}",
+        source="macaron-code",
+        group=name,
+        messages=({"role": "user", "content": request}, wording.answer(shown.code)),
     )
 
 

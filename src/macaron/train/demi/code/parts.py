@@ -42,6 +42,7 @@ class Gather(NamedTuple):
         short: the body as one expression of `{items}`, a generator.
         start, step, end: the same as a loop.
         types: of elements it is for.
+        clever: the expression only proves the loop and is not shown.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Gather(NamedTuple):
     step: str
     end: str
     types: tuple[str, ...]
+    clever: bool = False
 
 
 _LIMIT = ("limit", "int", (3, 5, 10))
@@ -71,6 +73,10 @@ NUMBER_PICKS = (
     Pick("divisible", "x % limit == 0", after="that are divisible by limit", parameter=_LIMIT),
     Pick("ending_in_five", "abs(x) % 10 == 5", after="whose last digit is 5"),
     Pick("small", "abs(x) <= limit", after="whose absolute value is at most limit", parameter=_LIMIT),
+    Pick("mirrored", "str(abs(x)) == str(abs(x))[::-1]", after="whose digits read the same from both ends"),
+    Pick("heavy", "sum(map(int, str(abs(x)))) > limit", after="with a digit sum above limit", parameter=_LIMIT),
+    Pick("odd_multiple", "x % 2 == 1 and x % 3 == 0", before="odd", after="that are divisible by 3"),
+    Pick("outside", "x < 0 or x > limit", after="that are negative or greater than limit", parameter=_LIMIT),
 )
 NUMBER_MAKES = (
     Make("", "", "x", "int"),
@@ -80,6 +86,9 @@ NUMBER_MAKES = (
     Make("absolute", "the absolute values of ", "abs(x)", "int"),
     Make("last_digits", "the last digits of ", "abs(x) % 10", "int"),
     Make("digit_counts", "the numbers of digits of ", "len(str(abs(x)))", "int"),
+    Make("digit_sums", "the digit sums of ", "sum(int(digit) for digit in str(abs(x)))", "int"),
+    Make("halves", "the halves, rounded down, of ", "x // 2", "int"),
+    Make("binary", "the binary forms of the absolute values of ", 'format(abs(x), "b")', "str"),
     Make("as_text", "the strings of ", "str(x)", "str"),
 )
 WORD_PICKS = (
@@ -93,6 +102,9 @@ WORD_PICKS = (
     Pick("vowel", 'x[0] in "aeiou"', after="that start with a vowel"),
     Pick("repeating", "len(set(x)) < len(x)", after="that use some letter more than once"),
     Pick("even_length", "len(x) % 2 == 0", after="that have an even number of letters"),
+    Pick("mirrored", "x == x[::-1]", after="that read the same backwards"),
+    Pick("framed", "x[0] == x[-1]", after="that begin and end with the same letter"),
+    Pick("sorted_letters", "list(x) == sorted(x)", after="whose letters are in alphabetical order"),
 )
 WORD_MAKES = (
     Make("", "", "x", "str"),
@@ -101,6 +113,9 @@ WORD_MAKES = (
     Make("initials", "the first letters of ", "x[0]", "str"),
     Make("last_letters", "the last letters of ", "x[-1]", "str"),
     Make("lengths", "the lengths of ", "len(x)", "int"),
+    Make("vowel_counts", "the numbers of vowels of ", 'sum(letter in "aeiou" for letter in x)', "int"),
+    Make("middles", "the middle letters of ", "x[len(x) // 2]", "str"),
+    Make("starred", "the forms with stars in the place of each a of ", 'x.replace("a", "*")', "str"),
     Make("titles", "the capitalized forms of ", "x.capitalize()", "str"),
 )
 _ANY = ("int", "str")
@@ -214,6 +229,28 @@ GATHERS = (
         "return {e}",
         "None",
         _ANY,
+    ),
+    Gather(
+        "last",
+        "Return the last of {things}, or None if there are none.",
+        "{type} | None",
+        "([None] + [{items}])[-1]",
+        "found = None",
+        "found = {e}",
+        "found",
+        _ANY,
+        clever=True,
+    ),
+    Gather(
+        "average",
+        "Return the average of {things} rounded down, or 0 if there are none.",
+        "int",
+        "sum({items}) // max(1, len([{items}]))",
+        "total = 0\ncount = 0",
+        "total += {e}\ncount += 1",
+        "total // count if count else 0",
+        ("int",),
+        clever=True,
     ),
     Gather(
         "counts",

@@ -6,6 +6,7 @@ import re
 from random import Random
 from typing import Any
 
+from macaron.train.demi.code import present
 from macaron.train.demi.code.function import Function
 
 _COMPLETE = (
@@ -17,17 +18,19 @@ _COMPLETE = (
     "Complete this function. Give the whole function in one python block.",
     "Write this Python function. Answer with one fenced block.",
 )
+_WHOLE = "Answer with the whole function in one fenced python block."
+_TASKS = ("Complete this Python function.", "Write this Python function.")
 _GAPS = ("\n", "\n\n")
 _VERBS = frozenset((
-    "add", "apply", "break", "build", "capitalize", "center", "change", "check", "clear", "collect", "combine",
-    "compare", "compress", "compute", "convert", "count", "create", "decide", "decode", "delete", "divide", "draw",
-    "drop", "emit", "encode", "evaluate", "exchange", "execute", "expand", "extract", "fill", "filter", "find",
-    "flatten", "format", "generate", "get", "group", "guess", "hide", "index", "insert", "interleave", "iterate",
-    "join", "keep", "limit", "list", "look", "make", "map", "measure", "merge", "move", "multiply", "order",
-    "pack", "pair", "parse", "partition", "print", "produce", "raise", "read", "reduce", "remove", "replace",
-    "return", "reverse", "rotate", "round", "run", "search", "select", "shift", "shorten", "show", "skip", "sort",
-    "split", "strip", "sum", "swap", "take", "tell", "test", "transform", "transpose", "trim", "turn", "update",
-    "walk", "wrap", "write", "yield",
+    "add", "append", "apply", "break", "build", "capitalize", "center", "change", "check", "clear", "collect",
+    "combine", "compare", "compress", "compute", "convert", "count", "create", "cut", "deal", "decide", "decode",
+    "delete", "divide", "draw", "drop", "emit", "encode", "evaluate", "exchange", "execute", "expand", "extract",
+    "fill", "filter", "find", "flatten", "format", "generate", "get", "give", "group", "guess", "hide", "index",
+    "insert", "interleave", "iterate", "join", "keep", "limit", "list", "look", "make", "map", "measure", "merge",
+    "move", "multiply", "order", "pack", "pair", "parse", "partition", "print", "produce", "raise", "read", "reduce",
+    "remove", "replace", "restore", "return", "reverse", "rotate", "round", "run", "search", "select", "shift",
+    "shorten", "show", "skip", "sort", "split", "strip", "sum", "swap", "take", "tell", "test", "transform",
+    "transpose", "trim", "turn", "update", "walk", "wrap", "write", "yield",
 ))  # fmt: skip
 """First words of a docstring that say what a function does as an order."""
 _ENDINGS = re.compile(r"(s|sh|ch|x|z|o)\Z")
@@ -35,9 +38,20 @@ _ENDINGS = re.compile(r"(s|sh|ch|x|z|o)\Z")
 
 def complete(function: Function, random: Random) -> str:
     """The head and docstring in a fence, to be completed; sometimes without any fence and words."""
-    if random.random() < 0.12:
-        return function.stub + "\n"
-    return f"{random.choice(_COMPLETE)}{random.choice(_GAPS)}```python\n{function.stub}\n```"
+    shown = present.head(function, random)
+    form = random.random()
+    if form < 0.1:
+        return shown + "\n"
+    if form < 0.6:
+        return f"{random.choice(_TASKS)} {_WHOLE}\n\n```python\n{shown}\n```"
+    return f"{random.choice(_COMPLETE)}{random.choice(_GAPS)}```python\n{shown}\n```"
+
+
+def placed(function: Function, random: Random) -> str:
+    """The head and docstring to be completed where the imports that it needs are said to be there already."""
+    there = ", ".join(f"`{line}`" for line in function.imports)
+    shown = present.head(function._replace(imports=()), random)
+    return f"{random.choice(_TASKS)} These imports are in place: {there}. {_WHOLE}\n\n```python\n{shown}\n```"
 
 
 def plain(function: Function, random: Random) -> str:
