@@ -15,7 +15,7 @@ from macaron.train.demi.code.function import Function, functions
 
 MODULES = (
     "strings", "lists", "dicts", "numbers", "algorithms", "parsing", "classes", "grids", "records", "sequences",
-    "digits", "windows", "texts", "walks",
+    "digits", "series", "windows", "order", "texts", "dates", "walks", "functional",
 )  # fmt: skip
 
 Wording = Callable[[Function, Random], str]
