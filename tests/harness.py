@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import aiohttp
@@ -14,11 +15,15 @@ from msgspec.structs import replace
 
 from macaron.hcp import Loaded, load
 from macaron.registry.cards import registry_from
+from macaron.registry.vault import Vault
+from macaron.server.adapters.document import Document
+from macaron.server.adapters.parts import Adapters, plug_for
+from macaron.server.adapters.peers import Alone
 from macaron.server.app import build_app
 from macaron.server.engines import create_engine
 from macaron.server.keys import Keys
 from macaron.server.protocol import protocol_class
-from macaron.server.service import Service, agree_on_config
+from macaron.server.service import Service
 from macaron.server.supervisor import bind
 from macaron.server.tracing import Tracing
 from macaron.store import migrate, open_store
@@ -120,10 +125,11 @@ class Reply:
 class Running:
     """A service that runs, its parts at hand."""
 
-    def __init__(self, service: Service, client: Client, url: str) -> None:
+    def __init__(self, service: Service, client: Client, url: str, adapters: Adapters) -> None:
         self.service = service
         self.client = client
         self.url = url
+        self.adapters = adapters
 
 
 @contextlib.asynccontextmanager
@@ -135,8 +141,25 @@ async def serve(
     loopback: bool = True,
     durability: Literal["normal", "full"] = "normal",
     tracing: Tracing | None = None,
+    vault: Path | None = None,
 ) -> AsyncGenerator[Running, None]:
-    """Serve a profile until the block ends."""
+    """Serve a profile until the block ends; `vault` keeps registered adapters beyond it."""
+    with contextlib.ExitStack() as stack:
+        folder = vault or Path(stack.enter_context(TemporaryDirectory())) / "vault"
+        async with _serve(document, store, keys, loopback, durability, tracing, folder) as running:
+            yield running
+
+
+@contextlib.asynccontextmanager
+async def _serve(
+    document: Path | Loaded,
+    store: str,
+    keys: Keys | None,
+    loopback: bool,
+    durability: Literal["normal", "full"],
+    tracing: Tracing | None,
+    vault: Path,
+) -> AsyncGenerator[Running, None]:
     loaded = document if isinstance(document, Loaded) else await asyncio.to_thread(load, document)
     registry = registry_from(loaded)
     if store.startswith("sqlite:///"):
@@ -146,9 +169,13 @@ async def serve(
     opened = await asyncio.to_thread(open_store, store, limits=limits, durability=durability)
     engine = create_engine(loaded.contract, registry)
     await engine.start()
-    generation = await agree_on_config(opened, loaded.digest.encode())
-    service = Service(loaded, registry, generation, engine, opened, keys or Keys(None), tracing)
-    app = build_app(service, loopback=loopback, drain_timeout=2.0)
+    registered = Document(opened, loaded.digest, registry)
+    found = await registered.open()
+    service = Service(loaded, registry, found.generation, engine, opened, keys or Keys(None), tracing)
+    service.apply(found.generation, found.desired, frozenset())
+    kept = await asyncio.to_thread(Vault, vault)
+    adapters = Adapters(service, registered, kept, plug_for(service, kept.folder, vault, None), Alone(1), 1)
+    app = build_app(service, adapters, loopback=loopback, drain_timeout=2.0)
     listener = bind("127.0.0.1", 0)
     header_timeout = loaded.contract.service.header_timeout
     config = uvicorn.Config(
@@ -160,7 +187,7 @@ async def serve(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         async with aiohttp.ClientSession() as session:
-            yield Running(service, Client(session, url), url)
+            yield Running(service, Client(session, url), url, adapters)
     finally:
         server.should_exit = True
         server.stop.set()

@@ -34,7 +34,7 @@ class Stand(Running):
     """A running service with the engine double behind it."""
 
     def __init__(self, running: Running, double: EngineDouble) -> None:
-        super().__init__(running.service, running.client, running.url)
+        super().__init__(running.service, running.client, running.url, running.adapters)
         self.double = double
 
     @property

@@ -7,7 +7,7 @@ its own beyond caches that cannot change an answer.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -98,6 +98,36 @@ class Health(Struct, frozen=True):
     detail: str = ""
     adapters: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Pluggable(Protocol):
+    """An engine that takes adapters while it runs. Its word is not to be trusted: engines answer 200 to loads that did
+    nothing, so list what is there and probe it."""
+
+    async def list_adapters(self) -> frozenset[str]:
+        """Names of the adapters that the engine says it has.
+
+        Raises:
+            EngineError: the engine is not there or failed.
+        """
+        ...
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """Load an adapter from a folder, by its path on the engine's machine, under a name it never had.
+
+        Raises:
+            EngineError: the engine refused or failed.
+        """
+        ...
+
+    async def unload_adapter(self, name: str) -> None:
+        """Let an adapter go that no hop uses.
+
+        Raises:
+            EngineError: the engine refused or failed.
+        """
+        ...
 
 
 class Engine(Protocol):

@@ -23,6 +23,7 @@ from macaron.errors import EngineError, EngineTimeout, MacaronError
 CHAT: Final = "/v1/chat/completions"
 JSON: Final = {"content-type": "application/json"}
 PROBE_TIMEOUT: Final = 5.0
+ADAPTER_TIMEOUT: Final = 300.0
 # How long to wait for the end of a body whose last event has come, so that its connection can be used again.
 DRAIN_TIMEOUT: Final = 0.02
 
@@ -140,6 +141,24 @@ class HttpEngine(ABC):
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int | None:
         """See `Engine.count_tokens`; this dialect has no way to ask."""
         return None
+
+    async def list_adapters(self) -> frozenset[str]:
+        """See `Pluggable.list_adapters`."""
+        return frozenset(card.id for card in await self._list_models() if card.parent is not None)
+
+    async def _adapter_call(self, path: str, body: Mapping[str, Any], remedy: str) -> bytes:
+        """A call that loads or unloads an adapter; gives the reply's body.
+
+        Raises:
+            EngineError: the engine refused or failed; where it has no such call, `remedy` says what to do.
+        """
+        reply = await self._link.request("POST", path, encode_body(body), JSON, timeout=ADAPTER_TIMEOUT)
+        if reply.status == 200:
+            return reply.body
+        if reply.status in (404, 405) and b"adapter" not in reply.body.lower():
+            raise EngineError(f"The engine has no {path}; {remedy}.", code="adapters_are_fixed")
+        said = error_from_reply(reply.status, reply.body).message
+        raise EngineError(f"The engine's {path} answered {reply.status}: {said}", code="adapter_call_failed")
 
     async def _answer_body(self, hop: HopRequest) -> bytes:
         return self._render(hop, hop.options, self._answer_fields(hop))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+import msgspec
+from msgspec import Struct
+
 from macaron.engine.base import Capabilities, HopRequest
 from macaron.engine.http import HttpEngine, labels_after
 from macaron.engine.link.base import Link
 from macaron.engine.special import SpecialTokens
-from macaron.errors import ConfigError
+from macaron.errors import ConfigError, EngineError
 
 EXTRA_OPTIONS: Final = frozenset(
     {
@@ -24,6 +27,11 @@ EXTRA_OPTIONS: Final = frozenset(
         "ebnf",
     }
 )
+
+
+class _Changed(Struct):
+    success: bool = False
+    error_message: str | None = ""
 
 
 class SglangEngine(HttpEngine):
@@ -56,6 +64,24 @@ class SglangEngine(HttpEngine):
     def capabilities(self) -> Capabilities:
         """See `Engine.capabilities`."""
         return Capabilities(context_length=self._context_length, extra_options=EXTRA_OPTIONS)
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """See `Pluggable.load_adapter`."""
+        await self._changed("/load_lora_adapter", {"lora_name": name, "lora_path": path})
+
+    async def unload_adapter(self, name: str) -> None:
+        """See `Pluggable.unload_adapter`."""
+        await self._changed("/unload_lora_adapter", {"lora_name": name})
+
+    async def _changed(self, path: str, body: dict[str, str]) -> None:
+        """One of the calls, which also answer 200 when they failed."""
+        raw = await self._adapter_call(path, body, "start SGLang with --enable-lora, in a version that has it")
+        try:
+            said = msgspec.json.decode(raw, type=_Changed)
+        except (msgspec.MsgspecError, RecursionError):
+            said = _Changed(False, "its answer cannot be read")
+        if not said.success:
+            raise EngineError(f"The engine's {path} failed: {said.error_message}", code="adapter_call_failed")
 
     def _address(self, hop: HopRequest) -> dict[str, Any]:
         adapter = {"lora_path": hop.adapter} if hop.adapter else {}

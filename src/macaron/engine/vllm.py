@@ -32,6 +32,7 @@ ANSWER_ROOM: Final = ("max_tokens", "max_completion_tokens")
 # Tokens that a template may add and the request's bytes do not show: its default system text, its words about tools.
 TEMPLATE_ROOM: Final = 2048
 COUNT_TIMEOUT: Final = 10.0
+_RUNTIME_REMEDY: Final = "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
 
 
 class _Counted(Struct):
@@ -61,6 +62,14 @@ class VllmEngine(HttpEngine):
             return msgspec.json.decode(reply.body, type=_Counted).count if reply.status == 200 else None
         except (MacaronError, msgspec.DecodeError, RecursionError):
             return None
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """See `Pluggable.load_adapter`."""
+        await self._adapter_call("/v1/load_lora_adapter", {"lora_name": name, "lora_path": path}, _RUNTIME_REMEDY)
+
+    async def unload_adapter(self, name: str) -> None:
+        """See `Pluggable.unload_adapter`."""
+        await self._adapter_call("/v1/unload_lora_adapter", {"lora_name": name}, _RUNTIME_REMEDY)
 
     def _address(self, hop: HopRequest) -> dict[str, Any]:
         salt = {"cache_salt": hop.tenant} if hop.tenant else {}

@@ -10,7 +10,15 @@ from urllib.parse import urlsplit
 
 from macaron.hcp.document import Problem
 from macaron.hcp.lines import KeyPath
-from macaron.hcp.schema import AdapterEntry, Contract, EngineSection, MolSection, StoreSection, WeightsSection
+from macaron.hcp.schema import (
+    AdapterEntry,
+    Contract,
+    EngineSection,
+    MolSection,
+    RegistrySection,
+    StoreSection,
+    WeightsSection,
+)
 
 MAX_SPECIALISTS = 64
 LABEL = re.compile(r"[A-Z][A-Za-z0-9_-]{0,31}")
@@ -56,6 +64,9 @@ def engine_problems(engine: EngineSection, table: Mapping[str, Any]) -> Iterator
                 yield Problem(("engine", name), f'is for kind = "llamacpp" only, the kind is "{engine.kind}"')
     if engine.weights is not None:
         yield from weights_problems(engine.weights)
+    if engine.adapter_root and (embedded or not _is_absolute(engine.adapter_root)):
+        wanted = "must be an absolute path on the machine of a running engine; the embedded one needs none"
+        yield Problem(("engine", "adapter_root"), f"{wanted}, the value is {engine.adapter_root!r}")
     if engine.api_key_env and not _VARIABLE.fullmatch(engine.api_key_env):
         # The value is not shown: whoever confuses the two has written the key itself here.
         yield Problem(("engine", "api_key_env"), "must be the name of an environment variable, never a key itself")
@@ -93,6 +104,13 @@ def store_problems(store: StoreSection) -> Iterator[Problem]:
     if not known:
         allowed = "sqlite:///absolute/path, sqlite:// or memory:"
         yield Problem(("store", "url"), f"must be {allowed}, the value is {_without_password(store.url)!r}")
+
+
+def registry_problems(registry: RegistrySection) -> Iterator[Problem]:
+    """What is wrong within `[registry]`."""
+    for index, root in enumerate(registry.roots):
+        if not _is_absolute(root):
+            yield Problem(("registry", "roots", index), f"must be an absolute path, the value is {root!r}")
 
 
 def joint_problems(contract: Contract) -> Iterator[Problem]:
@@ -153,6 +171,10 @@ def _duplicates(values: Sequence[str], place: KeyPath) -> Iterator[Problem]:
 
 def _is_origin(address: str) -> bool:
     return _is_web(address) and urlsplit(address)[2:] in {("", "", ""), ("/", "", "")}
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") and "\0" not in path and ".." not in path.split("/")
 
 
 def _is_web(address: str) -> bool:

@@ -18,7 +18,15 @@ from macaron.hcp.document import Document, Problem, read_document
 from macaron.hcp.files import Reference, inside, read_reference, references
 from macaron.hcp.lines import KeyPath
 from macaron.hcp.ranges import range_problems
-from macaron.hcp.schema import AdapterEntry, Contract, EngineSection, MolSection, ServiceSection, StoreSection
+from macaron.hcp.schema import (
+    AdapterEntry,
+    Contract,
+    EngineSection,
+    MolSection,
+    RegistrySection,
+    ServiceSection,
+    StoreSection,
+)
 from macaron.hcp.strict import structure_problems
 
 SectionT = TypeVar("SectionT", bound=Struct)
@@ -124,6 +132,8 @@ class _Draft:
             yield from checks.store_problems(store)
         if (service := self._section("service", ServiceSection)) is not None:
             yield from range_problems(service, ("service",))
+        if (registry := self._section("registry", RegistrySection)) is not None:
+            yield from checks.registry_problems(registry)
 
     def _section(self, name: str, kind: type[SectionT]) -> SectionT | None:
         table: Any = self._document.table.get(name)

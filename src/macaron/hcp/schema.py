@@ -159,6 +159,7 @@ class EngineSection(Section, frozen=True):
         special_tokens: the tokenizer's control tokens, neutralised in everything a client, tool or model wrote.
         media_hosts: hosts from which image and file URLs may be passed on; only `data:` URLs where it is empty.
         context_length: tokens, where the engine does not say.
+        adapter_root: where a running engine finds the folder of registered adapters, if not by the path it has here.
     """
 
     kind: EngineKind
@@ -168,6 +169,7 @@ class EngineSection(Section, frozen=True):
     special_tokens: tuple[str, ...] = ()
     media_hosts: tuple[str, ...] = ()
     context_length: int | None = None
+    adapter_root: str = ""
     connections: int = 512
     link: Literal["native", "aiohttp"] = "native"
     weights: WeightsSection | None = None
@@ -212,6 +214,16 @@ class ServiceSection(Section, frozen=True):
     drain_timeout: float = 20.0
 
 
+class RegistrySection(Section, frozen=True):
+    """`[registry]`: adapters that are registered while the service runs.
+
+    Attributes:
+        roots: folders, absolute, from below which an administrator may register adapters by their path.
+    """
+
+    roots: tuple[str, ...] = ()
+
+
 class Contract(Section, frozen=True):
     """A whole document, as this version runs it."""
 
@@ -220,3 +232,4 @@ class Contract(Section, frozen=True):
     version: int = 1
     store: StoreSection = field(default_factory=StoreSection)
     service: ServiceSection = field(default_factory=ServiceSection)
+    registry: RegistrySection = field(default_factory=RegistrySection)

@@ -19,7 +19,7 @@ _NOT_RUN = frozenset(
     {
         *("run", "js", "env", "auth", "model", "provider_options", "tools", "extensions", "skills", "prompts"),
         *("prompt_templates", "themes", "resources", "workspace", "mcp", "hooks", "session"),
-        *("policy", "ui", "registry"),
+        *("policy", "ui"),
     }
 )
 _NOT_RUN_KEYS = frozenset({("engine", "operating_points")})

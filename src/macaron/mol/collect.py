@@ -65,6 +65,11 @@ class Collector:
         """Whether every choice seen has ended."""
         return bool(self._choices) and all(choice.finish for choice in self._choices.values())
 
+    @property
+    def calling(self) -> bool:
+        """Whether a tool was called."""
+        return any(choice.calls for choice in self._choices.values())
+
     def answers(self, unfinished: str = "") -> list[Answer]:
         """The answers so far; a choice that has not ended gets `unfinished` as its reason."""
         return [self._answer(index, self._choices[index], unfinished) for index in sorted(self._choices)]

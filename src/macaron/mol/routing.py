@@ -23,6 +23,9 @@ Reason = Literal["routed", "fallback", "retry", "single"]
 MEMO_ENTRIES = 8192
 ATTEMPTS = 2
 
+Memo = OrderedDict[tuple[str, str], str]
+"""Labels by scope and question."""
+
 
 class Routed(NamedTuple):
     """A label, why it was taken, and the hop that was made for it, if any."""
@@ -36,8 +39,15 @@ class Router:
     """Routes turns. The same question at the same place gets the same label, so that a retry does not re-route."""
 
     def __init__(
-        self, engine: Engine, registry: Registry, contract: Contract, template: RouteTemplate, observer: Observer
+        self,
+        engine: Engine,
+        registry: Registry,
+        contract: Contract,
+        template: RouteTemplate,
+        observer: Observer,
+        memo: Memo,
     ) -> None:
+        """`memo` is shared by the routers of all generations, so that a retry is known beyond a change of them."""
         self._engine = engine
         self._registry = registry
         self._contract = contract
@@ -45,7 +55,7 @@ class Router:
         self._observer = observer
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
-        self._memo: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._memo = memo
         self._options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
         if contract.mol.route.chat_template_kwargs:
             self._options["chat_template_kwargs"] = contract.mol.route.chat_template_kwargs

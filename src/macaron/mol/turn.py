@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
 from macaron.mol.notes import Notes
 from macaron.mol.observer import Observer
 from macaron.mol.prompt import view_messages
+from macaron.mol.residency import TOOL_SECONDS, Residency
 from macaron.mol.routing import Router
 from macaron.mol.speculate import Held, Started
 from macaron.mol.steps import Frame, own_summary, steps_from
@@ -74,12 +75,17 @@ class Asked(NamedTuple):
 
 
 class Force(NamedTuple):
-    """What is in force: contract, registry and their generation."""
+    """What is in force: contract, registry and their generation.
+
+    Attributes:
+        kept: by label and revision, what is not in force but there for turns that began on it.
+    """
 
     contract: Contract
     digest: str
     registry: Registry
     generation: int
+    kept: Mapping[tuple[str, str], Specialist]
 
 
 class Turns:
@@ -97,6 +103,7 @@ class Turns:
         activity: Activity,
         observer: Observer,
         ids: Ids,
+        residency: Residency,
     ) -> None:
         self._force = force
         self._mol = force.contract.mol
@@ -109,7 +116,19 @@ class Turns:
         self._activity = activity
         self._observer = observer
         self._ids = ids
+        self._residency = residency
         self._item_digests = ItemDigests()
+        self._deciding = Activity()
+
+    @property
+    def deciding(self) -> int:
+        """Turns that may still choose any adapter of this registry."""
+        return self._deciding.running
+
+    @property
+    def adapters(self) -> frozenset[str]:
+        """Names of all adapters that turns may choose here."""
+        return frozenset(item.engine_name for item in self._force.registry.specialists if item.engine_name)
 
     async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
@@ -119,13 +138,15 @@ class Turns:
         """
         # All in one generator: another around the answer would be passed by every piece of it, at 0.1 µs or more.
         begun = time.perf_counter()
-        frame, decision, hop, events = await self._ask(request)
+        with self._deciding:
+            frame, decision, hop, events = await self._ask(request)
         before = (decision.hop,) if decision.hop else ()
         collector = Collector()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
         chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
         try:
-            with self._activity:
+            # Nothing is awaited between the decision and this, so that no adapter goes unseen.
+            with self._activity, self._residency.use(hop.adapter):
                 async with aclosing(events) as batches:
                     async for batch in batches:
                         deltas = collector.add(batch)
@@ -137,6 +158,8 @@ class Turns:
                             yield chosen
                             chosen = None
                         yield deltas
+                if collector.calling:
+                    self._residency.keep(hop.adapter, TOOL_SECONDS)
             if not collector.finished:
                 raise EngineError("The engine ended its answer without a finish.")
         except BaseException as error:
@@ -203,7 +226,8 @@ class Turns:
             same = registry.get(found.parent.label)
             if same is None or same.revision != found.parent.revision:
                 # Several labels may share a revision, so the label comes first.
-                same = registry.by_revision(found.parent.revision) or same
+                begun_on = self._force.kept.get((found.parent.label, found.parent.revision))
+                same = begun_on or registry.by_revision(found.parent.revision) or same
             if same is not None:
                 return Decision(same, "sticky")
         return None if pinned is None else Decision(pinned, "pinned")

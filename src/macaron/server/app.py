@@ -14,6 +14,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from macaron.errors import BadRequest, MacaronError, NotFound
+from macaron.server.adapters.api import admin_routes
+from macaron.server.adapters.parts import Adapters
 from macaron.server.chat import ChatEndpoint
 from macaron.server.front import Front
 from macaron.server.pages import health, metrics, model, models, ready, session
@@ -22,14 +24,16 @@ from macaron.server.service import Service
 from macaron.wire.errors import openai_error_body
 
 
-def build_app(service: Service, *, loopback: bool, drain_timeout: float = 20.0) -> ASGIApp:
+def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_timeout: float = 20.0) -> ASGIApp:
     """The application over a worker's service, which it closes at its end."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
-        keeper = asyncio.create_task(service.keep_house())
+        tasks = [asyncio.create_task(service.keep_house()), asyncio.create_task(adapters.follower.run())]
         yield
-        keeper.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         service.admission.closing = True
         await service.close(drain_timeout)
 
@@ -42,6 +46,7 @@ def build_app(service: Service, *, loopback: bool, drain_timeout: float = 20.0) 
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
+            *admin_routes(adapters),
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in direct.items()),
         ],
         exception_handlers={MacaronError: _macaron_error, HTTPException: _http_error, Exception: _fault},

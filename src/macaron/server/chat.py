@@ -92,7 +92,7 @@ class _Exchange:
         turn = turn_request(service, caller, chat, headers)
         # In this order: a client that leaves while it waits gives its place in the queue back.
         async with CancelOnDisconnect(scope, receive) as client, service.admission.place(caller.tenant):
-            events = service.turns.run(turn)
+            events = service.turns_of(caller.tenant).run(turn)
             async with aclosing(events):
                 await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
             self.status = 200

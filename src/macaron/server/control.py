@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-MAX_LINE = 65_536
+MAX_LINE = 1_048_576
 READ_SECONDS = 5.0
 
-Handler = Callable[[str], Awaitable[dict[str, Any]]]
+Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
@@ -23,8 +23,8 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 line = await reader.readline()
-            command = msgspec.json.decode(line, type=dict[str, str]).get("command", "")
-            reply = msgspec.json.encode(await handle(command)) + b"\n"
+            message = msgspec.json.decode(line, type=dict[str, Any])
+            reply = msgspec.json.encode(await handle(message)) + b"\n"
             # The asker may be gone by now, and uvloop's closed transport answers a write with a RuntimeError.
             if not writer.is_closing():
                 writer.write(reply)
@@ -41,8 +41,8 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
         os.umask(mask)
 
 
-async def ask_control(path: Path, command: str) -> dict[str, Any]:
-    """Send one command.
+async def ask_control(path: Path, command: str, *, timeout: float = READ_SECONDS, **arguments: Any) -> dict[str, Any]:
+    """Send one command and wait up to `timeout` seconds for its end.
 
     Raises:
         OSError: nobody listens, or no answer comes in time.
@@ -50,8 +50,8 @@ async def ask_control(path: Path, command: str) -> dict[str, Any]:
     """
     reader, writer = await asyncio.open_unix_connection(path, limit=MAX_LINE)
     try:
-        async with asyncio.timeout(READ_SECONDS):
-            writer.write(msgspec.json.encode({"command": command}) + b"\n")
+        async with asyncio.timeout(timeout):
+            writer.write(msgspec.json.encode({"command": command, **arguments}) + b"\n")
             await writer.drain()
             return msgspec.json.decode(await reader.readline(), type=dict[str, Any])
     finally:

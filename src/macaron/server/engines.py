@@ -17,10 +17,17 @@ from macaron.registry.cards import Registry
 
 
 class Embedded(Struct, frozen=True):
-    """How a worker reaches the embedded engine that its supervisor runs."""
+    """How a worker reaches the embedded engine that its supervisor runs.
+
+    Attributes:
+        weights: the base's file.
+        registered: engine names of the adapters beside the profile's that it was started with.
+    """
 
     origin: str
     api_key: str
+    weights: str
+    registered: tuple[str, ...] = ()
 
 
 def create_engine(
@@ -73,8 +80,10 @@ def _llamacpp(contract: Contract, registry: Registry, embedded: Embedded) -> Eng
         origin=embedded.origin,
         api_key=embedded.api_key,
         adapters=adapters,
+        registered=embedded.registered,
         specialists=tuple(item.engine_name for item in registry.specialists),
         entry=registry.entry_specialist.engine_name,
+        entry_label=registry.entry,
         slots_per_adapter=engine.llamacpp.slots_per_adapter,
         slot_context=engine.llamacpp.slot_context,
         batch_requests=engine.llamacpp.batch_requests,

@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import OrderedDict
 from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from macaron.engine.base import Engine, Health
-from macaron.errors import MacaronError, StoreError
+from macaron.errors import StoreError
 from macaron.hcp import Loaded
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.notes import Notes
+from macaron.mol.residency import Residency
 from macaron.mol.route import RouteTemplate
-from macaron.mol.routing import Router
+from macaron.mol.routing import Memo, Router
 from macaron.mol.summaries import Summaries
 from macaron.mol.turn import Force, Turns
 from macaron.registry.cards import Registry
+from macaron.registry.desired import Desired
+from macaron.server.adapters.visible import View, tenants, view_for
 from macaron.server.admission import Admission
 from macaron.server.keys import Keys
 from macaron.server.metrics import Metrics
@@ -57,8 +61,11 @@ class Service:
         contract = loaded.contract
         self.loaded = loaded
         self.contract = contract
+        self.profile = registry
         self.registry = registry
         self.generation = generation
+        self.desired = Desired(loaded.digest)
+        self.proved: frozenset[str] = frozenset()
         self.engine = engine
         self.store = store
         self.keys = keys
@@ -70,7 +77,15 @@ class Service:
         self.background = Background()
         self.ids = Ids()
         self.started = int(time.time())
-        self.turns = self._turns()
+        self.residency = Residency()
+        self._activity = Activity()
+        self._memo: Memo = OrderedDict()
+        instruction = loaded.text("mol.summary_prompt_path", "").strip()
+        self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
+        self._notes = Notes(store, self._summaries, contract, self.metrics)
+        self.turns = self._turns(View(registry, {}))
+        self._own: dict[str, Turns] = {}
+        self._superseded: list[Turns] = []
         self._checked = float("-inf")
         self._readiness = Readiness(False, ["not checked yet"], Health(False))
         self._checking = asyncio.Lock()
@@ -83,6 +98,31 @@ class Service:
     def serves(self, model: str) -> bool:
         """Whether a client may ask for this model."""
         return model == self.served or model in self.contract.mol.aliases
+
+    def turns_of(self, tenant: str) -> Turns:
+        """What runs a tenant's turns."""
+        return self._own.get(tenant, self.turns)
+
+    def apply(self, generation: int, desired: Desired, proved: frozenset[str]) -> None:
+        """Put a document in force for turns that begin from now on; those that run go on as they began.
+
+        Args:
+            proved: see `view_for`.
+        """
+        self._superseded = [turns for turns in (*self._superseded, self.turns, *self._own.values()) if turns.deciding]
+        self.generation, self.desired, self.proved = generation, desired, proved
+        view = view_for(self.profile, desired, proved, "")
+        self.registry = view.registry
+        self.turns = self._turns(view)
+        self._own = {
+            tenant: self._turns(view_for(self.profile, desired, proved, tenant)) for tenant in tenants(desired)
+        }
+
+    def in_use(self) -> frozenset[str]:
+        """Engine names of the adapters that turns of this worker need, or may still choose though they are not in force
+        any more."""
+        self._superseded = [turns for turns in self._superseded if turns.deciding]
+        return self.residency.in_use().union(*(turns.adapters for turns in self._superseded))
 
     async def readiness(self) -> Readiness:
         """Whether engine, adapters and store are there; asked at most once a second."""
@@ -118,7 +158,7 @@ class Service:
         if not health.ok:
             problems.append(f"engine: {health.detail}")
         elif self.engine.capabilities.adapters:
-            names = {item.engine_name for item in self.registry.specialists if item.engine_name}
+            names = {item.engine_name for item in self.profile.specialists if item.engine_name}
             problems += [f"engine: adapter {name} is not loaded" for name in sorted(names - set(health.adapters))]
         try:
             await self.store.ping()
@@ -128,42 +168,25 @@ class Service:
             problems.append("service: it is stopping")
         return Readiness(not problems, problems, health)
 
-    def _turns(self) -> Turns:
-        contract, activity = self.contract, Activity()
+    def _turns(self, view: View) -> Turns:
+        contract, registry = self.contract, view.registry
         route = contract.mol.route
         template = RouteTemplate(
-            instruction=self.registry.fill(self.loaded.text("mol.route.prompt_path")),
+            instruction=registry.fill(self.loaded.text("mol.route.prompt_path")),
             shape=route.shape,
             prefill=route.prefill,
             input_tokens=contract.mol.route_input_tokens,
         )
-        instruction = self.loaded.text("mol.summary_prompt_path", "").strip()
-        summaries = Summaries(self.engine, self.store, contract, instruction, self.background, activity, self.metrics)
         return Turns(
-            force=Force(contract, self.loaded.digest, self.registry, self.generation),
+            force=Force(contract, self.loaded.digest, registry, self.generation, view.kept),
             engine=self.engine,
             store=self.store,
-            router=Router(self.engine, self.registry, contract, template, self.metrics),
-            summaries=summaries,
-            notes=Notes(self.store, summaries, contract, self.metrics),
+            router=Router(self.engine, registry, contract, template, self.metrics, self._memo),
+            summaries=self._summaries,
+            notes=self._notes,
             background=self.background,
-            activity=activity,
+            activity=self._activity,
             observer=self.metrics,
             ids=self.ids,
+            residency=self.residency,
         )
-
-
-async def agree_on_config(store: Store, document: bytes) -> int:
-    """The generation under which this contract is in force; the first worker that finds another one replaces it.
-
-    Raises:
-        MacaronError: another service keeps replacing the configuration.
-    """
-    for _ in range(8):
-        config = await store.config()
-        if config.document == document:
-            return config.generation
-        config = await store.compare_and_set(config.generation, document)
-        if config.document == document:
-            return config.generation
-    raise MacaronError("The store's configuration keeps changing; is another service using it?", code="config_conflict")

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from macaron.engine.llamacpp.launch import EngineChild
@@ -24,6 +25,8 @@ from macaron.errors import ConfigError, Unavailable
 from macaron.hcp import Loaded
 from macaron.profiles.adapters import engine_adapters
 from macaron.registry.cards import Registry
+from macaron.server.adapters.child import Change, change_adapters
+from macaron.server.adapters.peers import Meeting, Report
 from macaron.server.control import serve_control
 from macaron.server.engines import Embedded
 from macaron.server.metrics import FOLDER_VARIABLE
@@ -73,6 +76,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._workers: Workers | None = None
         self._child: EngineChild | None = None
+        self._meeting = Meeting(lambda: self._workers.pids if self._workers is not None else ())
 
     async def run(self) -> None:
         """Serve. Returns when stopped by a signal or a command, and leaves no process behind.
@@ -95,7 +99,8 @@ class Supervisor:
                 stack.callback((await serve_control(control, self._command)).close)
                 environment = stack.enter_context(_environment(options, port))
                 await self._start_engine(stack)
-                await self._start_workers(stack, listener, environment)
+                vault = stack.enter_context(_vault(options, database, port))
+                await self._start_workers(stack, listener, environment, vault, control)
                 self._on_ready(port)
                 await self._stopping.wait()
                 self._on_stop()
@@ -113,9 +118,9 @@ class Supervisor:
             self._workers.kill()
         self._stopping.set()
 
-    async def _command(self, command: str) -> dict[str, Any]:
+    async def _command(self, message: dict[str, Any]) -> dict[str, Any]:
         workers, child = self._workers, self._child
-        match command:
+        match command := str(message.get("command", "")):
             case "status":
                 return {
                     "pid": os.getpid(),
@@ -127,8 +132,20 @@ class Supervisor:
             case "stop":
                 self._stop()
                 return {"stopping": True}
+            case "meet":
+                report = msgspec.convert(message.get("report"), Report)
+                said: dict[str, Any] = msgspec.to_builtins(await self._meeting.meet(report))
+                return said
+            case "adapters" if child is not None and workers is not None:
+                return await self._change_adapters(child, workers, msgspec.convert(message, Change))
             case _:
                 return {"error": f"unknown command {command[:40]!r}; known are status and stop"}
+
+    async def _change_adapters(self, child: EngineChild, workers: Workers, change: Change) -> dict[str, Any]:
+        error = await change_adapters(child, change)
+        embedded = Embedded(child.origin, child.api_key, str(self._options.weights), tuple(child.registered))
+        workers.configure(msgspec.structs.replace(workers.config, embedded=embedded))
+        return {"error": error} if error else {"changed": True}
 
     async def _unless_stopped(self, work: Awaitable[None]) -> None:
         """Wait for a part to start.
@@ -162,7 +179,12 @@ class Supervisor:
         stack.callback(keeper.cancel)
 
     async def _start_workers(
-        self, stack: contextlib.AsyncExitStack, listener: socket.socket, environment: dict[str, str]
+        self,
+        stack: contextlib.AsyncExitStack,
+        listener: socket.socket,
+        environment: dict[str, str],
+        vault: Path,
+        control: Path,
     ) -> None:
         options, child = self._options, self._child
         config = WorkerConfig(
@@ -175,7 +197,9 @@ class Supervisor:
             store=options.store,
             loopback=options.loopback,
             key_file=str(options.key_file) if options.key_file else "",
-            embedded=Embedded(child.origin, child.api_key) if child else None,
+            embedded=Embedded(child.origin, child.api_key, str(options.weights)) if child else None,
+            vault=str(vault),
+            control=str(control),
             log_level=options.log_level,
         )
         self._workers = workers = Workers(config, environment, options.workers)
@@ -247,6 +271,20 @@ def prepare_control(runtime: Path, port: int) -> Path:
 def control_path(runtime: Path, port: int) -> Path:
     """Where the control socket of the service on a port is."""
     return runtime / f"{port}.sock"
+
+
+@contextlib.contextmanager
+def _vault(options: ServeOptions, database: Path | None, port: int) -> Iterator[Path]:
+    """The folder of registered adapters: beside the store's file, or gone with a store that is."""
+    if database is not None:
+        yield database.with_suffix(".adapters")
+        return
+    folder = options.runtime / f"{port}.adapters"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

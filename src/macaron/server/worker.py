@@ -26,12 +26,16 @@ from macaron.errors import MacaronError
 from macaron.hcp import Loaded
 from macaron.hcp.schema import Contract
 from macaron.registry.cards import Registry
+from macaron.registry.vault import Vault
+from macaron.server.adapters.document import Document
+from macaron.server.adapters.parts import Adapters, plug_for
+from macaron.server.adapters.peers import Supervised
 from macaron.server.app import build_app
 from macaron.server.engines import Embedded, create_engine
 from macaron.server.keys import Keys, read_keys
 from macaron.server.logs import configure_logging
 from macaron.server.protocol import protocol_class
-from macaron.server.service import Service, agree_on_config
+from macaron.server.service import Service
 from macaron.server.tracing import Tracing, tracing_from_environment
 from macaron.store import open_store
 from macaron.store.base import Limits, Store
@@ -51,6 +55,8 @@ class WorkerConfig(Struct, frozen=True):
         contract: what is served; `digest`, `document` and `texts` as in `Loaded`.
         socket: descriptor of the listening socket, inherited.
         key_file: empty for open mode.
+        vault: folder of registered adapters.
+        control: the supervisor's socket.
     """
 
     contract: Contract
@@ -61,6 +67,8 @@ class WorkerConfig(Struct, frozen=True):
     socket: int
     store: str
     loopback: bool
+    vault: str
+    control: str
     key_file: str = ""
     embedded: Embedded | None = None
     log_level: str = "warning"
@@ -129,6 +137,7 @@ class _Parts(NamedTuple):
     registry: Registry
     store: Store
     engine: Engine
+    vault: Vault
     keys: Keys
     tracing: Tracing | None
 
@@ -143,6 +152,7 @@ def _prepare(config: WorkerConfig) -> _Parts:
         registry=registry,
         store=open_store(config.store, limits=limits, durability=section.durability),
         engine=create_engine(loaded.contract, registry, embedded=config.embedded),
+        vault=Vault(Path(config.vault)),
         keys=read_keys(Path(config.key_file)) if config.key_file else Keys(None),
         tracing=tracing_from_environment(),
     )
@@ -150,14 +160,21 @@ def _prepare(config: WorkerConfig) -> _Parts:
 
 async def _serve(config: WorkerConfig, parts: _Parts) -> None:
     try:
-        generation = await agree_on_config(parts.store, parts.loaded.digest.encode())
+        document = Document(parts.store, parts.loaded.digest, parts.registry)
+        found = await document.open()
         await parts.engine.start()
     except MacaronError as error:
         _report(f"failed {error.message}")
         return
-    service = Service(parts.loaded, parts.registry, generation, parts.engine, parts.store, parts.keys, parts.tracing)
+    service = Service(
+        parts.loaded, parts.registry, found.generation, parts.engine, parts.store, parts.keys, parts.tracing
+    )
+    service.apply(found.generation, found.desired, frozenset())
     limits = parts.loaded.contract.service
-    app = build_app(service, loopback=config.loopback, drain_timeout=BACKGROUND_SECONDS)
+    control = Path(config.control)
+    plug = plug_for(service, parts.vault.folder, control, config.embedded)
+    adapters = Adapters(service, document, parts.vault, plug, Supervised(control), os.getpid())
+    app = build_app(service, adapters, loopback=config.loopback, drain_timeout=BACKGROUND_SECONDS)
     server = _Server(
         uvicorn.Config(
             app,

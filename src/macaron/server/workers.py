@@ -25,8 +25,7 @@ class Workers:
     """A number of workers on one listening socket. Used from one event loop."""
 
     def __init__(self, config: WorkerConfig, environment: Mapping[str, str], count: int) -> None:
-        self._config = config
-        self._line = msgspec.json.encode(config) + b"\n"
+        self.configure(config)
         self._environment = environment
         self._count = count
         self._processes: dict[int, Process] = {}
@@ -37,6 +36,16 @@ class Workers:
     def pids(self) -> list[int]:
         """Of the processes, in order."""
         return [self._processes[index].pid for index in sorted(self._processes)]
+
+    def configure(self, config: WorkerConfig) -> None:
+        """What workers are told that start from now on."""
+        self._config = config
+        self._line = msgspec.json.encode(config) + b"\n"
+
+    @property
+    def config(self) -> WorkerConfig:
+        """What workers are told."""
+        return self._config
 
     async def start(self) -> None:
         """Start all of them; returns when every one accepts requests.

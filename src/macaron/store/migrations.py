@@ -74,6 +74,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "INSERT INTO config (id, generation, document) VALUES (0, 0, x'')",
     ),
+    # The document was the contract's digest alone; it is written anew by the first worker.
+    ("UPDATE config SET document = x''",),
 )
 
 VERSION = len(MIGRATIONS)

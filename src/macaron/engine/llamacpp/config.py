@@ -13,8 +13,10 @@ class EngineConfig(Struct, frozen=True):
     Attributes:
         origin, api_key: of `launch.EngineChild`.
         adapters: engine names in the order their files were given to the child; the position is the engine's id.
+        registered: engine names of the adapters that came while the service ran; their ids follow those of `adapters`.
         specialists: the adapter of each specialist, None for one that is only a prompt.
         entry: the adapter that routes, None where the entry specialist is only a prompt.
+        entry_label: of the entry specialist, by which an adapter that came for it is known.
         slots_per_adapter: conversations kept warm a specialist.
         slot_context: tokens a slot holds.
         batch_requests, batch_tokens: of one adapter's turn while others wait.
@@ -31,8 +33,25 @@ class EngineConfig(Struct, frozen=True):
     batch_requests: int = 8
     batch_tokens: int = 2048
     special_tokens: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
+    entry_label: str = "L0"
 
     @property
     def slots(self) -> int:
         """Slots the child must have been launched with."""
-        return slots_needed(len(self.specialists), self.slots_per_adapter)
+        return slots_needed(len(self.lanes), self.slots_per_adapter) + len(self.routers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All adapters; the position is the engine's id."""
+        return (*self.adapters, *self.registered)
+
+    @property
+    def lanes(self) -> tuple[str | None, ...]:
+        """The adapter of each specialist, and of each one registered."""
+        return (*self.specialists, *self.registered)
+
+    @property
+    def routers(self) -> tuple[str, ...]:
+        """Those registered that may route in the entry's place."""
+        return tuple(name for name in self.registered if name.startswith(f"{self.entry_label}@"))

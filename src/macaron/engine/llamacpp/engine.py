@@ -7,9 +7,11 @@ that names none runs with whatever its slot ran last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
+
+from msgspec.structs import replace
 
 from macaron.conversation import AnswerEvent, Delta, Usage
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Queued
@@ -46,11 +48,12 @@ class LlamaCppEngine:
         self._config = config
         self._links = links
         self._opened: ServerClient | None = None
-        self._ids = {name: number for number, name in enumerate(config.adapters)}
         self._special = SpecialTokens(config.special_tokens)
-        self._slots = SlotTable(config.specialists, config.entry, config.slots_per_adapter)
-        self._gate = Gate(Schedule(self._slots.capacity, Limits(config.batch_requests, config.batch_tokens)))
-        self._layout_proved = False
+        self._lay_out(config)
+        limits = Limits(config.batch_requests, config.batch_tokens)
+        # Asked anew each time, since a relaunch brings other slots.
+        self._gate = Gate(Schedule(lambda lane: self._slots.capacity(lane), limits))
+        self._relaunching = False
         self._choice_plans: dict[tuple[tuple[str, ...], str], ChoicePlan] = {}
 
     @property
@@ -68,6 +71,16 @@ class LlamaCppEngine:
             context_length=self._config.slot_context,
             extra_options=EXTRA_OPTIONS,
         )
+
+    @property
+    def config(self) -> EngineConfig:
+        """The child as it is now."""
+        return self._config
+
+    @property
+    def idle(self) -> bool:
+        """Whether no hop runs or waits."""
+        return not (self._gate.running or self._gate.waiting)
 
     @property
     def gate(self) -> Gate:
@@ -91,18 +104,45 @@ class LlamaCppEngine:
             await self._opened.close()
             self._opened = None
 
+    async def relaunch(
+        self, registered: tuple[str, ...], restart: Callable[[int], Awaitable[None]], drain: float
+    ) -> float:
+        """Go on with a child that has other registered adapters; hops that come meanwhile wait. Gives the seconds for
+        which they had to.
+
+        Args:
+            restart: puts a child with so many slots in place of the old one, and leaves one like the old where it
+                raises.
+            drain: seconds that running hops may take to end.
+
+        Raises:
+            Busy: they took longer; nothing has changed.
+            MacaronError: from `restart`; nothing has changed.
+        """
+        began = asyncio.get_running_loop().time()
+        async with self._gate.closed(drain):
+            self._relaunching = True
+            try:
+                config = replace(self._config, registered=registered)
+                await restart(config.slots)
+                self._lay_out(config)
+            finally:
+                self._relaunching = False
+        return asyncio.get_running_loop().time() - began
+
     async def choose(self, hop: HopRequest) -> Choice:
         """One of the labels, by grammar; see `Engine.choose`."""
         lane = self._lane(hop)
         prepared = prepare(hop, self._special)
         async with _time_limit(hop):
-            plan = await self._choice_plan(hop)
-            prepared = _asking(prepared, hop, plan)
             text, usage = "", Usage()
-            async with self._gate.turn(hop.kind, hop.adapter) as queued, aclosing(self._run(lane, prepared)) as batches:
-                async for events in batches:
-                    text += "".join(event.text for event in events if isinstance(event, Delta))
-                    usage = next((event for event in events if isinstance(event, Usage)), usage)
+            async with self._gate.turn(hop.kind, hop.adapter) as queued:
+                # Behind the gate, like all that needs the child.
+                plan = await self._choice_plan(hop)
+                async with aclosing(self._run(lane, _asking(prepared, hop, plan))) as batches:
+                    async for events in batches:
+                        text += "".join(event.text for event in events if isinstance(event, Delta))
+                        usage = next((event for event in events if isinstance(event, Usage)), usage)
         return Choice(plan.label(text), plan.prefill + text, usage, queued)
 
     def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
@@ -116,7 +156,7 @@ class LlamaCppEngine:
     async def health(self) -> Health:
         """Whether the child serves."""
         fault = "the engine's link is not open" if self._opened is None else await self._fault(self._opened)
-        return Health(fault is None, fault or "", self._config.adapters if fault is None else ())
+        return Health(fault is None, fault or "", self._config.names if fault is None else ())
 
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int:
         """Prompt tokens of `messages` with the tools that `options` names."""
@@ -124,7 +164,15 @@ class LlamaCppEngine:
         prompt = await self._client.render(prepared.messages, prepared.fields["chat_template_kwargs"])
         return len(await self._client.tokenize(prompt))
 
+    def _lay_out(self, config: EngineConfig) -> None:
+        self._config = config
+        self._ids = {name: number for number, name in enumerate(config.names)}
+        self._slots = SlotTable(config.lanes, config.entry, config.slots_per_adapter, config.routers)
+        self._layout_proved = False
+
     async def _fault(self, client: ServerClient) -> str | None:
+        if self._relaunching:
+            return "the engine is restarted with other adapters; requests wait"
         fault = await client.fault()
         if fault is not None or self._layout_proved:
             return fault

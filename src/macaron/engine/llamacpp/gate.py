@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from macaron.conversation import HopKind
 from macaron.engine.base import Preempted
+from macaron.errors import Busy
 
 ALLOWANCE: dict[HopKind, int] = {"route": 0, "answer": 8, "summary": 64}
 
@@ -186,6 +187,8 @@ class Gate:
         self._turns: dict[int, asyncio.Future[None]] = {}
         self._limits: dict[int, asyncio.Timeout] = {}
         self._preempted: set[int] = set()
+        self._closed = False
+        self._empty = asyncio.Event()
 
     @property
     def waiting(self) -> int:
@@ -200,6 +203,29 @@ class Gate:
     def spend(self, tokens: int) -> None:
         """Tokens that hops of the current turn have read or written."""
         self._schedule.spend(tokens)
+
+    @asynccontextmanager
+    async def closed(self, drain: float) -> AsyncIterator[None]:
+        """Let no hop begin for the block, which starts when none runs any more.
+
+        Raises:
+            Busy: that took longer than `drain` seconds.
+        """
+        self._closed = True
+        try:
+            await self._until_empty(drain)
+            yield
+        finally:
+            self._closed = False
+            self._review()
+
+    async def _until_empty(self, seconds: float) -> None:
+        self._empty.clear()
+        if self.running:
+            try:
+                await asyncio.wait_for(self._empty.wait(), seconds)
+            except TimeoutError:
+                raise Busy(f"hops ran on for more than {seconds:g} s", code="engine_busy") from None
 
     @asynccontextmanager
     async def turn(self, kind: HopKind, adapter: str | None) -> AsyncIterator[float]:
@@ -225,6 +251,8 @@ class Gate:
             self._limits.pop(ticket.number, None)
             self._preempted.discard(ticket.number)
             self._schedule.leave(ticket)
+            if not self.running:
+                self._empty.set()
             self._review()
 
     async def _begin(self, ticket: Ticket) -> None:
@@ -237,6 +265,8 @@ class Gate:
             del self._turns[ticket.number]
 
     def _review(self) -> None:
+        if self._closed:
+            return
         for ticket in self._schedule.admit():
             turn = self._turns[ticket.number]
             if not turn.done():

@@ -9,6 +9,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -59,6 +60,12 @@ class EngineChild:
         self._stopping = asyncio.Event()
         self._changing = asyncio.Lock()
         self.restarts = 0
+        self.registered: dict[str, str] = {}
+
+    @property
+    def slots(self) -> int:
+        """Slots of the running process."""
+        return self._params.slots
 
     @property
     def origin(self) -> str:
@@ -108,16 +115,38 @@ class EngineChild:
         except TimeoutError:
             raise Unavailable(f"the engine is not ready after {timeout:g} s; allow it more time") from None
 
+    async def relaunch(self, registered: Mapping[str, str], slots: int) -> None:
+        """Replace the process by one with other adapters beside those it was first launched with; requests that run are
+        cut. Returns before it serves.
+
+        Args:
+            registered: files by name, in the order of their ids.
+        """
+        async with self._changing:
+            if self._stopping.is_set():
+                return
+            fixed = self._params.adapters[: len(self._params.adapters) - len(self.registered)]
+            self.registered = dict(registered)
+            adapters = (*fixed, *self.registered.values())
+            self._params = msgspec.structs.replace(self._params, adapters=adapters, slots=slots)
+            if self._process is not None:
+                await _end(self._process)
+            await self._spawn()
+
     async def supervise(self) -> None:
         """Restart the engine whenever it ends or hangs, until `stop`. Run it as a task beside everything else."""
         loop = asyncio.get_running_loop()
         pause = self._backoff.first
         while not self._stopping.is_set():
             began = loop.time()
-            if self._process is not None:
-                status = await self._end_of(self._process)
+            if (process := self._process) is not None:
+                status = await self._end_of(process)
                 if self._stopping.is_set():
                     return
+                async with self._changing:
+                    relaunched = self._process is not process
+                if relaunched:
+                    continue
                 log.error("the engine ended with status %s; another one is started: %s", status, self.last_words)
             if loop.time() - began >= self._backoff.settled:
                 pause = self._backoff.first

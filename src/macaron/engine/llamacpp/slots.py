@@ -56,14 +56,20 @@ class _Slot:
 class SlotTable:
     """Where each conversation was last seen. Not thread-safe; every method costs at most the slots of one lane."""
 
-    def __init__(self, specialists: Sequence[str | None], entry: str | None, per_adapter: int) -> None:
-        """`specialists` names each specialist's adapter, None for the bare base; `entry` is the one that routes."""
+    def __init__(
+        self, specialists: Sequence[str | None], entry: str | None, per_adapter: int, routers: Sequence[str] = ()
+    ) -> None:
+        """`specialists` names each specialist's adapter, None for the bare base; `entry` is the one that routes, and
+        `routers` are others that may, each with a slot of its own for it."""
         self._lanes: dict[Lane, list[_Slot]] = {Lane(entry, True): [_Slot(0)]}
         self._clock = 0
         for position, adapter in enumerate(specialists):
             first = 1 + position * per_adapter
             slots = self._lanes.setdefault(Lane(adapter, False), [])
             slots.extend(_Slot(first + offset) for offset in range(per_adapter))
+        first = slots_needed(len(specialists), per_adapter)
+        for position, router in enumerate(routers):
+            self._lanes[Lane(router, True)] = [_Slot(first + position)]
 
     def capacity(self, lane: Lane) -> int:
         """Slots of a lane, 0 for one that the engine was not started with."""

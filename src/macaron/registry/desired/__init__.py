@@ -7,6 +7,7 @@ from macaron.registry.desired.change import carry, disable, enable, promote, rol
 from macaron.registry.desired.choice import chosen, shadowed
 from macaron.registry.desired.codec import MAX_DOCUMENT, decode, encode
 from macaron.registry.desired.document import (
+    REVISION_DIGITS,
     Bound,
     Card,
     Desired,
@@ -27,6 +28,7 @@ from macaron.registry.desired.trial import canary, probed, route_checked, shadow
 
 __all__ = [
     "MAX_DOCUMENT",
+    "REVISION_DIGITS",
     "Bound",
     "Card",
     "Conflict",
