@@ -69,7 +69,8 @@ class Reply:
 class Seen:
     """A request as it arrived, and what became of it: `outcome` is set when `ended` is.
 
-    Header names are lower case; `port` is the client's, which tells connections apart.
+    Header names are lower case; `port` is the client's, which tells connections apart. `moves` says whether its adapter
+    changes what the base says.
     """
 
     method: str
@@ -79,6 +80,12 @@ class Seen:
     port: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Literal["", "sent", "cancelled"] = ""
+    moves: bool = False
+
+    @property
+    def adapter(self) -> str:
+        """The adapter, or the base, as either engine is told."""
+        return str(self.body.get("lora_path") or self.body.get("model"))
 
     @property
     def is_route(self) -> bool:
@@ -114,6 +121,11 @@ class EngineDouble:
         healthy: what `/health` says.
         tokenizes: whether there is a `/tokenize`.
         models: another answer to `/v1/models`; only its status, error and raw body count.
+        adapters: may be loaded and unloaded by vLLM's and SGLang's calls; a model `label@hex` must be among them.
+        loads, unloads: calls so far, the loads with their path.
+        deaf: adapters whose load is answered with 200 and does nothing.
+        broken: adapters whose load is refused.
+        dull: adapters that answer as the base does.
     """
 
     def __init__(
@@ -127,6 +139,11 @@ class EngineDouble:
         self.script = script
         self.base = base
         self.adapters = adapters
+        self.loads: list[tuple[str, str]] = []
+        self.unloads: list[str] = []
+        self.deaf: set[str] = set()
+        self.broken: set[str] = set()
+        self.dull: set[str] = set()
         self.context_length = context_length
         self.requests: list[Seen] = []
         self.others: list[Seen] = []
@@ -145,6 +162,8 @@ class EngineDouble:
                 web.get("/health", self._health),
                 web.get("/v1/models", self._models),
                 web.post("/tokenize", self._tokenize),
+                *(web.post(f"{root}/load_lora_adapter", self._load) for root in ("", "/v1")),
+                *(web.post(f"{root}/unload_lora_adapter", self._unload) for root in ("", "/v1")),
             ]
         )
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
@@ -180,6 +199,10 @@ class EngineDouble:
             seen.ended.set()
 
     async def _answer(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        if "@" in seen.adapter and seen.adapter not in self.adapters:
+            message = f"The model `{seen.adapter}` does not exist."
+            return _plain(Reply(status=404, error={"message": message, "type": "NotFoundError", "code": 404}))
+        seen.moves = seen.adapter not in (self.base, *self.dull)
         reply = self.script(seen)
         reply = Reply(reply) if isinstance(reply, str) else reply
         await asyncio.sleep(reply.delay)
@@ -236,6 +259,24 @@ class EngineDouble:
         base = {"id": self.base, "object": "model", "parent": None, "max_model_len": self.context_length}
         adapters = [{"id": name, "object": "model", "parent": self.base, "root": name} for name in self.adapters]
         return web.json_response({"object": "list", "data": [base, *adapters]})
+
+    async def _load(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        name = body["lora_name"]
+        self.loads.append((name, body["lora_path"]))
+        if name in self.broken or name in self.adapters:
+            return _plain(Reply(status=400, error={"message": f"adapter {name} cannot be loaded", "code": 400}))
+        if name not in self.deaf:
+            self.adapters = (*self.adapters, name)
+        return web.json_response({"success": True, "error_message": ""})
+
+    async def _unload(self, request: web.Request) -> web.Response:
+        name = (await request.json())["lora_name"]
+        self.unloads.append(name)
+        if name not in self.adapters:
+            return _plain(Reply(status=404, error={"message": f"adapter {name} is not there", "code": 404}))
+        self.adapters = tuple(other for other in self.adapters if other != name)
+        return web.json_response({"success": True, "error_message": ""})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         seen = await _seen(request)
@@ -298,7 +339,9 @@ def _pieces(seen: Seen, reply: Reply) -> Iterator[list[dict[str, Any]]]:
 def _logprobs(seen: Seen, delta: dict[str, Any]) -> dict[str, Any] | None:
     if not seen.body.get("logprobs") or "content" not in delta:
         return None
-    return {"content": [{"token": delta["content"], "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
+    first, second = (-0.1, -3.0) if seen.moves else (-3.0, -0.1)
+    top = [{"token": "a", "logprob": first}, {"token": "b", "logprob": second}] if seen.body.get("top_logprobs") else []
+    return {"content": [{"token": delta["content"], "logprob": -0.5, "bytes": None, "top_logprobs": top}]}
 
 
 def _chunk(seen: Seen, choices: list[dict[str, Any]]) -> dict[str, Any]:

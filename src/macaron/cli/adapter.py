@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from macaron.cli import adapter_service
 from macaron.cli.progress import progress_bar
 from macaron.errors import MacaronError
 from macaron.hcp import Loaded, load
@@ -26,8 +27,17 @@ STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 app = typer.Typer(
     name="adapter",
     no_args_is_help=True,
-    help="Check adapters: one LoRA each, in PEFT's format, for the base of a profile.",
+    help="Check adapters (one LoRA each, in PEFT's format), and plug them into a running service.",
 )
+app.command(epilog=adapter_service.REGISTER_EXAMPLES)(adapter_service.register)
+app.command("list")(adapter_service.list_adapters)
+app.command()(adapter_service.show)
+app.command()(adapter_service.promote)
+app.command()(adapter_service.rollback)
+app.command()(adapter_service.disable)
+app.command()(adapter_service.enable)
+app.command()(adapter_service.drain)
+app.command()(adapter_service.remove)
 
 CHECK_EXAMPLES = """Examples:
 

@@ -212,7 +212,8 @@ class Admin:
     async def _changed(self, by: str, key: Key, edit: Edit) -> Entry | None:
         permit(by, key)
         config = await self._adapters.document.change(edit)
-        self._adapters.follower.nudge()
+        # Whoever is told that it is done may rely on it in the next request, whichever worker takes that.
+        await self._adapters.follower.followed(config.generation)
         return config.desired.get(key)
 
     async def _register(self, key: Key, wanted: NewAdapter, staged: Staged) -> Entry:

@@ -12,6 +12,8 @@ from macaron.server.adapters.peers import POLL_SECONDS, Findings, Peers, Report,
 from macaron.server.adapters.reconcile import Reconciler
 from macaron.server.service import Service
 
+FOLLOW_SECONDS = 3.0
+
 log = logging.getLogger("macaron.adapters")
 
 
@@ -37,12 +39,26 @@ class Follower:
         self._round: asyncio.Task[None] | None = None
         self._heard = Findings()
         self._in_use: frozenset[str] = frozenset()
+        self._oldest = 0
+        self._heard_all = asyncio.Event()
         if reconciler is not None:
             reconciler.tell = self.nudge
 
     def nudge(self) -> None:
         """Look now: something has changed here that the others should know."""
         self._nudged.set()
+
+    async def followed(self, generation: int) -> bool:
+        """Wait until every worker follows a generation, or one that came after it; says whether they all do within
+        `FOLLOW_SECONDS`."""
+        self.nudge()
+        try:
+            async with asyncio.timeout(FOLLOW_SECONDS):
+                while self._oldest < generation:
+                    await self._heard_all.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def run(self) -> None:
         """Follow until it is cancelled."""
@@ -63,7 +79,9 @@ class Follower:
             if together.leads and not self._leads and self._reconciler is not None:
                 self._reconciler.adopt(together.findings)
             self._leads, self._news = together.leads, together.news
-            self._heard, self._in_use = together.findings, together.in_use
+            self._heard, self._in_use, self._oldest = together.findings, together.in_use, together.generation
+            self._heard_all.set()
+            self._heard_all = asyncio.Event()
         config = await self._document.read()
         self._apply(config)
         if together is not None and self._leads and self._reconciler is not None and not self._running:
