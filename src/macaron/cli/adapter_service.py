@@ -64,7 +64,7 @@ def register(
     entry = asyncio.run(_register(url, folder.expanduser().resolve(), fields, by_path=by_path, wait=wait))
     _show(entry)
     engine = entry["revisions"][-1]["engine"]
-    if engine and engine["state"] == "failed":
+    if wait and engine and engine["state"] == "failed":
         raise MacaronError(f"The engine does not use it: {engine['reason']}", code="not_proved")
 
 

@@ -47,7 +47,7 @@ class Router:
         observer: Observer,
         memo: Memo,
     ) -> None:
-        """`memo` is shared by the routers of all generations, so that a retry is known beyond a change of them."""
+        """`memo` may be shared by routers that would decide alike."""
         self._engine = engine
         self._registry = registry
         self._contract = contract

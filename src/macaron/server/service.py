@@ -79,11 +79,11 @@ class Service:
         self.started = int(time.time())
         self.residency = Residency()
         self._activity = Activity()
-        self._memo: Memo = OrderedDict()
+        self._memos: dict[str, tuple[str, Memo]] = {}
         instruction = loaded.text("mol.summary_prompt_path", "").strip()
         self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
         self._notes = Notes(store, self._summaries, contract, self.metrics)
-        self.turns = self._turns(View(registry, {}))
+        self.turns = self._turns(View(registry, {}), "")
         self._own: dict[str, Turns] = {}
         self._superseded: list[Turns] = []
         self._checked = float("-inf")
@@ -113,9 +113,9 @@ class Service:
         self.generation, self.desired, self.proved = generation, desired, proved
         view = view_for(self.profile, desired, proved, "")
         self.registry = view.registry
-        self.turns = self._turns(view)
+        self.turns = self._turns(view, "")
         self._own = {
-            tenant: self._turns(view_for(self.profile, desired, proved, tenant)) for tenant in tenants(desired)
+            tenant: self._turns(view_for(self.profile, desired, proved, tenant), tenant) for tenant in tenants(desired)
         }
 
     def in_use(self) -> frozenset[str]:
@@ -168,7 +168,16 @@ class Service:
             problems.append("service: it is stopping")
         return Readiness(not problems, problems, health)
 
-    def _turns(self, view: View) -> Turns:
+    def _memo(self, tenant: str, registry: Registry) -> Memo:
+        """The labels that a tenant's questions got, as long as nothing changes that decides them."""
+        entry = registry.entry_specialist
+        decides = "\0".join((entry.revision, entry.identity, *(item.card for item in registry.specialists)))
+        known = self._memos.get(tenant)
+        if known is None or known[0] != decides:
+            known = self._memos[tenant] = (decides, OrderedDict())
+        return known[1]
+
+    def _turns(self, view: View, tenant: str) -> Turns:
         contract, registry = self.contract, view.registry
         route = contract.mol.route
         template = RouteTemplate(
@@ -181,7 +190,7 @@ class Service:
             force=Force(contract, self.loaded.digest, registry, self.generation, view.kept),
             engine=self.engine,
             store=self.store,
-            router=Router(self.engine, registry, contract, template, self.metrics, self._memo),
+            router=Router(self.engine, registry, contract, template, self.metrics, self._memo(tenant, registry)),
             summaries=self._summaries,
             notes=self._notes,
             background=self.background,

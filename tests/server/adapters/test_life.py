@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from tests.doubles.engine_double import Call, Reply, Seen
 from tests.server.adapters.conftest import CARD, Opening, answering_by_adapter, until
@@ -168,3 +169,36 @@ async def test_cycles_of_loading_and_unloading_leave_nothing_behind(desk: Openin
             await until(lambda second=second: second not in at.double.adapters)  # type: ignore[misc]
         assert at.running.service.in_use() == frozenset()
         assert (len(at.double.loads), len(at.double.unloads)) == (6, 5)
+
+
+async def test_no_request_fails_or_mixes_adapters_while_32_clients_stream(desk: Opening) -> None:
+    """The engine answers with the adapter's name, and refuses one that it does not have."""
+    done = asyncio.Event()
+    said: list[tuple[str, str]] = []
+
+    async with desk() as at:
+
+        async def client(number: int) -> None:
+            asked = [{"role": "user", "content": f"please L{number % 5}"}]
+            headers = {"authorization": "Bearer owner-key-0123456789", "x-macaron-trace": "1"}
+            while not done.is_set():
+                async with at.client.stream(asked, headers=headers) as response:
+                    assert response.status == 200, await response.text()
+                    text = (await response.read()).decode()
+                    words = re.findall(r'"content":"([^"]*)"', text)
+                    said.append((response.headers["x-macaron-adapter"], "".join(words)))
+
+        clients = [asyncio.create_task(client(number)) for number in range(32)]
+        first = await at.live()
+        await asyncio.sleep(0.1)
+        second = await at.live(name="two")
+        await asyncio.sleep(0.1)
+        await at.admin("/L4/rollback", {})
+        await asyncio.sleep(0.1)
+        await at.admin("/L4/disable", {})
+        await until(lambda: first not in at.double.adapters)
+        assert (await at.admin("/L4/remove", {})).status == 200
+        done.set()
+        await asyncio.gather(*clients)
+    assert {text for label, text in said if label == "L4"} == {f"from {first}", f"from {second}"}
+    assert all(text == f"from {label}" for label, text in said if label != "L4")

@@ -48,8 +48,9 @@ class EngineConfig(Struct, frozen=True):
 
     @property
     def lanes(self) -> tuple[str | None, ...]:
-        """The adapter of each specialist, and of each one registered."""
-        return (*self.specialists, *self.registered)
+        """The adapter of each specialist, and of each one registered, which has to be compared with the bare base."""
+        base = (None,) if self.registered and None not in self.specialists else ()
+        return (*self.specialists, *self.registered, *base)
 
     @property
     def routers(self) -> tuple[str, ...]:

@@ -1,0 +1,152 @@
+"""Registered adapters in a service of several processes, in front of the engine double."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from macaron.registry.desired import engine_name
+from macaron.registry.revision import adapter_revision
+from tests.doubles.engine_double import EngineDouble
+from tests.processes import Home, Service, serving, until
+from tests.registry.check.adapters import adapter
+from tests.server.adapters.conftest import answering_by_adapter
+
+Profile = Callable[..., str]
+CARD = ("--name", "Poet", "--description", "writes poems")
+WAIVED = ("--waive-route-check", "a test")
+
+
+@contextmanager
+def engine() -> Iterator[EngineDouble]:
+    """The double, in a thread of its own."""
+    loop, double = asyncio.new_event_loop(), EngineDouble(answering_by_adapter)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(double.__aenter__(), loop).result(10)
+        yield double
+    finally:
+        asyncio.run_coroutine_threadsafe(double.__aexit__(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+class Desk:
+    """An administrator's commands."""
+
+    def __init__(self, service: Service, folder: Path) -> None:
+        self.service = service
+        self.folder = folder
+        self.key = service.home.key_file.read_text().strip()
+        self.engine = engine_name("L4", adapter_revision(folder))
+
+    def command(self, *arguments: str) -> Any:
+        return self.service.home.run("adapter", *arguments, "--url", self.service.url)
+
+    def run(self, *arguments: str) -> None:
+        done = self.command(*arguments)
+        assert done.returncode == 0, done.stderr
+
+    def register(self, *more: str) -> Any:
+        prompt = self.folder.parent / "prompt.md"
+        prompt.write_text("You are a poet.")
+        return self.command("register", str(self.folder), "--label", "L4", *CARD, "--prompt", str(prompt), *more)
+
+    def promote(self) -> None:
+        self.run("promote", "L4", *WAIVED)
+
+    def answers(self, count: int = 24) -> set[str]:
+        """What so many requests, each on a connection of its own, are answered."""
+
+        def ask(_: int) -> str:
+            http = self.service.http(self.key)
+            answer = http.chat("please L4", headers={"x-macaron-trace": "1"})
+            http.close()
+            assert answer.status == 200, answer.text
+            text: str = answer.json["choices"][0]["message"]["content"]
+            return text
+
+        with ThreadPoolExecutor(8) as pool:
+            return set(pool.map(ask, range(count)))
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def poet(tmp_path: Path) -> Path:
+    return adapter(tmp_path / "poet" / "adapter")
+
+
+def test_every_worker_routes_to_it_with_the_next_request(owner: Home, profile: Profile, poet: Path) -> None:
+    with engine() as double, serving(owner, "--profile", profile(address=double.origin), "--workers", "3") as service:
+        desk = Desk(service, poet)
+        assert desk.register().returncode == 0
+        assert len(double.loads) == 1
+        desk.promote()
+        assert desk.answers() == {f"from {desk.engine}"}
+        desk.run("rollback", "L4")
+        assert desk.answers() == {"from L0"}
+        until(lambda: desk.engine not in double.adapters, 10, "it is unloaded")
+        assert double.unloads == [desk.engine]
+
+
+def test_another_worker_leads_when_the_first_is_killed(owner: Home, profile: Profile, poet: Path) -> None:
+    with engine() as double, serving(owner, "--profile", profile(address=double.origin), "--workers", "2") as service:
+        desk = Desk(service, poet)
+        assert desk.register().returncode == 0
+        desk.promote()
+        first = service.control()["workers"][0]
+        os.kill(first, signal.SIGKILL)
+        until(lambda: first not in service.control()["workers"], 10, "another worker was started")
+        double.adapters = ("L0", "L1", "L2", "L3")
+        until(lambda: desk.engine in double.adapters, 10, "it is loaded again")
+        until(lambda: desk.answers(8) == {f"from {desk.engine}"}, 10, "all route to it")
+
+
+def test_a_service_killed_before_the_load_finishes_it_when_it_starts_again(
+    owner: Home, profile: Profile, poet: Path
+) -> None:
+    with engine() as double:
+        document = profile(address=double.origin)
+        with serving(owner, "--profile", document) as service:
+            desk = Desk(service, poet)
+            double.broken.add(desk.engine)
+            assert desk.register("--no-wait").returncode == 0
+            service.process.kill()
+            until(lambda: not owner.alive(), 5, "all are gone")
+        double.broken.clear()
+        with serving(owner, "--profile", document) as service:
+            again = Desk(service, poet)
+            until(lambda: desk.engine in double.adapters, 10, "it is loaded")
+            until(lambda: again.command("promote", "L4", *WAIVED).returncode == 0, 10, "it is proved")
+            assert again.answers(4) == {f"from {desk.engine}"}
+
+
+def test_what_is_promoted_when_the_service_is_killed_is_live_when_it_starts_again(
+    owner: Home, profile: Profile, poet: Path
+) -> None:
+    with engine() as double:
+        document = profile(address=double.origin)
+        with serving(owner, "--profile", document) as service:
+            desk = Desk(service, poet)
+            assert desk.register().returncode == 0
+            desk.promote()
+            service.process.kill()
+            until(lambda: not owner.alive(), 5, "all are gone")
+        with serving(owner, "--profile", document) as service:
+            again = Desk(service, poet)
+            until(lambda: again.answers(4) == {f"from {desk.engine}"}, 10, "it is routed to")
