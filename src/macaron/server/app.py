@@ -30,6 +30,7 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
         tasks = [asyncio.create_task(service.keep_house()), asyncio.create_task(adapters.follower.run())]
+        await adapters.follower.loaded()
         yield
         for task in tasks:
             task.cancel()

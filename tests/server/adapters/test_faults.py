@@ -85,6 +85,4 @@ async def test_a_service_that_starts_again_finds_its_adapters(desk: Opening, tmp
     async with desk(store=store) as at:
         engine = await at.live()
     async with desk(store=store) as again:
-        await again.standing("L4", engine, "ready")
-        await until(lambda: "L4" in again.running.service.registry.labels)
         assert (await again.ask("L4")).text == f"from {engine}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from macaron.errors import MacaronError
 from macaron.server.adapters.document import Document, InForce
@@ -13,6 +14,7 @@ from macaron.server.adapters.reconcile import Reconciler
 from macaron.server.service import Service
 
 FOLLOW_SECONDS = 3.0
+START_SECONDS = 30.0
 
 log = logging.getLogger("macaron.adapters")
 
@@ -59,6 +61,17 @@ class Follower:
         except TimeoutError:
             return False
         return True
+
+    async def loaded(self) -> None:
+        """Wait until the engine was looked at once, where adapters are live: turns that began on them may go on with
+        the first request. Not for ever, since everything else can be served without them."""
+        live = any(entry.live and not entry.disabled for entry in self._service.desired.entries)
+        if self._reconciler is None or not live:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                while not (self.findings.settled or self.findings.fault):
+                    await self._heard_all.wait()
 
     async def run(self) -> None:
         """Follow until it is cancelled."""

@@ -93,6 +93,7 @@ class Reconciler:
         wanted = {item.engine_name: item for item in resident(self._profile, config.desired) if item.duty != "profile"}
         if not config.desired.entries and not config.desired.bound:
             self._found(settled=True)
+            await self._sweeper.sweep(config.desired, ())
             return
         try:
             listed = await self._settle(config, together, wanted)
