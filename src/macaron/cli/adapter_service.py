@@ -112,6 +112,28 @@ def promote(
     _verb(url, label, "promote", tenant, revision=revision, waive_route_check=waive_route_check)
 
 
+Share = Annotated[float, typer.Option(min=0.0, max=1.0, help="Above 0 and at most 1.")]
+
+
+def shadow(
+    label: Label, share: Share = 0.1, revision: Revision = "", tenant: Tenant = None, url: Url = DEFAULT_URL
+) -> None:
+    """Let a revision answer a share of the label's turns beside the live one, never shown; `show` compares."""
+    _verb(url, label, "shadow", tenant, revision=revision, share=share)
+
+
+def canary(
+    label: Label,
+    share: Share = 0.1,
+    revision: Revision = "",
+    waive_route_check: Annotated[str, typer.Option(metavar="REASON", help="Go on without a route check.")] = "",
+    tenant: Tenant = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Let a revision answer the label's turns in a share of sessions; `show` compares."""
+    _verb(url, label, "canary", tenant, revision=revision, share=share, waive_route_check=waive_route_check)
+
+
 def rollback(label: Label, tenant: Tenant = None, url: Url = DEFAULT_URL) -> None:
     """Bring back what was live before, from the next turn on."""
     _verb(url, label, "rollback", tenant)
@@ -137,7 +159,7 @@ def remove(label: Label, revision: Revision = "", tenant: Tenant = None, url: Ur
     _verb(url, label, "remove", tenant, revision=revision)
 
 
-def _verb(url: str, label: str, verb: str, tenant: str | None, **fields: str) -> None:
+def _verb(url: str, label: str, verb: str, tenant: str | None, **fields: str | float) -> None:
     body: dict[str, Any] = {name: value for name, value in fields.items() if value}
     if tenant is not None:
         body["tenant"] = tenant
@@ -223,6 +245,7 @@ def _show(entry: Mapping[str, Any]) -> None:
             "licence": item.get("licence", ""),
             "run": item.get("run", ""),
             "route check": _checked(item.get("route_check")),
+            "trial": _compared(item["trial"]),
         }
         for name, value in facts.items():
             if value:
@@ -235,6 +258,26 @@ def _checked(check: Mapping[str, Any] | None) -> str:
     if reason := check.get("waived"):
         return f"waived: {reason}"
     return f"{'passed' if check['passed'] else 'failed'} {check.get('detail', '')}".rstrip()
+
+
+def _compared(trial: Mapping[str, Any] | None) -> str:
+    """What a trial has shown so far, the revision on trial beside the live one."""
+    if trial is None:
+        return ""
+    sides = [_side(name, trial[name]) for name in ("trial", "live")]
+    alike = (
+        f"; {100 * trial['alike'] / trial['pairs']:.0f} % of words alike in {trial['pairs']}" if trial["pairs"] else ""
+    )
+    skipped = f"; {trial['skipped']} left out" if trial["skipped"] else ""
+    return "; ".join(sides) + alike + skipped
+
+
+def _side(name: str, side: Mapping[str, Any]) -> str:
+    turns = side["turns"]
+    if not turns:
+        return f"{name}: no turns yet"
+    means = f"{side['seconds'] / turns:.2f} s, {side['tokens'] / turns:.0f} tokens"
+    return f"{name}: {turns} turns, {side['failed']} failed, {side['cut']} cut, {side['called']} with calls, {means}"
 
 
 def _print_json(value: object) -> None:

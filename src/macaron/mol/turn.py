@@ -23,9 +23,11 @@ from macaron.mol.observer import Observer
 from macaron.mol.prompt import view_messages
 from macaron.mol.residency import TOOL_SECONDS, Residency
 from macaron.mol.routing import Router
+from macaron.mol.shadow import Shadows
 from macaron.mol.speculate import Held, Started
 from macaron.mol.steps import Frame, own_summary, steps_from
 from macaron.mol.summaries import OUTCOME_LENGTH, Job, Summaries
+from macaron.mol.trials import Trial, side_of
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
 from macaron.store.base import Store
@@ -79,6 +81,7 @@ class Force(NamedTuple):
 
     Attributes:
         kept: by label and revision, what is not in force but there for turns that began on it.
+        trials: by label, what is tried beside it.
     """
 
     contract: Contract
@@ -86,6 +89,7 @@ class Force(NamedTuple):
     registry: Registry
     generation: int
     kept: Mapping[tuple[str, str], Specialist]
+    trials: Mapping[str, Trial]
 
 
 class Turns:
@@ -104,6 +108,7 @@ class Turns:
         observer: Observer,
         ids: Ids,
         residency: Residency,
+        shadows: Shadows,
     ) -> None:
         self._force = force
         self._mol = force.contract.mol
@@ -117,6 +122,7 @@ class Turns:
         self._observer = observer
         self._ids = ids
         self._residency = residency
+        self._shadows = shadows
         self._item_digests = ItemDigests()
         self._deciding = Activity()
 
@@ -178,6 +184,8 @@ class Turns:
             self._background.start(_settled(committed), f"commit of {frame.request.id}")
             raise
         self._observer.hop(hops[-1])
+        if self._force.trials:
+            self._compare(frame, hops[-1], answers[0])
         await committed
         # After the terminal event has been written, which it must not keep waiting.
         asyncio.get_running_loop().call_soon(self._summarise, frame, hop, steps, answers, collector.usage)
@@ -188,21 +196,22 @@ class Turns:
         found = await find(self._store, request, head, self._item_digests)
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
-        decision = await self._decide(request, found)
-        frame = self._frame(request, found, decision, head)
+        session = request.session or (found.parent.session if found.parent else self._ids.new("sess_"))
+        decision = await self._decide(request, found, session)
+        frame = self._frame(request, found, decision, head, session)
         held = decision.held
         hop = held.hop if held else await self._answer_hop(request, found, decision.specialist)
         return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop))
 
     # --- who answers -----------------------------------------------------------------------------------------------
 
-    async def _decide(self, request: TurnRequest, found: Found) -> Decision:
-        if (fixed := self._fixed(request, found)) is not None:
+    async def _decide(self, request: TurnRequest, found: Found, session: str) -> Decision:
+        if (fixed := self._fixed(request, found, session)) is not None:
             return fixed
         if (known := self._router.known(request, found)) is not None:
-            return Decision(known.specialist, known.reason)
+            return Decision(self._of_session(known.specialist, session), known.reason)
         with self._activity:
-            predicted = self._predict(found)
+            predicted = self._predict(found, session)
             held = await self._speculate(request, found, predicted) if predicted is not None else None
             try:
                 routed = await self._router.route(request, found)
@@ -216,9 +225,14 @@ class Turns:
                 return Decision(predicted, routed.reason, routed.hop, held)
             self._observer.speculation("miss")
             await held.drop()
-        return Decision(routed.specialist, routed.reason, routed.hop)
+        return Decision(self._of_session(routed.specialist, session), routed.reason, routed.hop)
 
-    def _fixed(self, request: TurnRequest, found: Found) -> Decision | None:
+    def _of_session(self, specialist: Specialist, session: str) -> Specialist:
+        """The canary of a label in its share of sessions."""
+        trial = self._force.trials.get(specialist.label)
+        return trial.specialist if trial is not None and trial.answers(session) else specialist
+
+    def _fixed(self, request: TurnRequest, found: Found, session: str) -> Decision | None:
         """A tool turn stays where it is; a pinned turn goes where the caller says."""
         registry = self._force.registry
         pinned = self._pinned(request)
@@ -230,7 +244,7 @@ class Turns:
                 same = begun_on or registry.by_revision(found.parent.revision) or same
             if same is not None:
                 return Decision(same, "sticky")
-        return None if pinned is None else Decision(pinned, "pinned")
+        return None if pinned is None else Decision(self._of_session(pinned, session), "pinned")
 
     def _pinned(self, request: TurnRequest) -> Specialist | None:
         if request.pin is None:
@@ -244,7 +258,7 @@ class Turns:
             )
         return pinned
 
-    def _predict(self, found: Found) -> Specialist | None:
+    def _predict(self, found: Found, session: str) -> Specialist | None:
         if not (self._mol.speculate and self._engine.capabilities.concurrent_adapters):
             return None
         registry = self._force.registry
@@ -254,7 +268,7 @@ class Turns:
         if busy or not self._notes.ready(found.path, predicted.label, found.hidden):
             self._observer.speculation("skipped")
             return None
-        return predicted
+        return self._of_session(predicted, session)
 
     async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist) -> Held:
         hop = await self._answer_hop(request, found, predicted)
@@ -283,9 +297,8 @@ class Turns:
             timeout=self._force.contract.engine.timeouts.answer,
         )
 
-    def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str) -> Frame:
+    def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str, session: str) -> Frame:
         parent = found.parent
-        session = request.session or (parent.session if parent else self._ids.new("sess_"))
         return Frame(
             request=request,
             found=found,
@@ -310,6 +323,16 @@ class Turns:
         elif own and not frame.keep:
             self._summaries.remember(step.id, own)
 
+    def _compare(self, frame: Frame, hop: Hop, answer: Answer | None) -> None:
+        """Count a turn of a label on which another revision is tried, and have that answer it in shadow."""
+        trial = self._force.trials.get(frame.specialist.label)
+        if trial is None or frame.turn != frame.request.id:
+            return
+        self._shadows.trials.saw(trial, frame.specialist, side_of(answer, hop.seconds, hop.usage.completion))
+        if answer is not None and trial.shadows(frame.turn):
+            request, found = frame.request, frame.found
+            self._shadows.start(trial, answer, lambda: self._answer_hop(request, found, trial.specialist))
+
     def _cut_off(
         self, frame: Frame, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
     ) -> None:
@@ -319,6 +342,8 @@ class Turns:
         outcome = (code or "failed")[:OUTCOME_LENGTH] if failed else "cancelled"
         hops = (*before, record.hop(collector, outcome))
         self._observer.hop(hops[-1])
+        if failed and self._force.trials:
+            self._compare(frame, hops[-1], None)
         answers = collector.answers() if frame.request.stream else []
         if not any(answer.text or answer.refusal or answer.calls for answer in answers):
             return

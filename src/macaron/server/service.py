@@ -21,7 +21,9 @@ from macaron.mol.notes import Notes
 from macaron.mol.residency import Residency
 from macaron.mol.route import RouteTemplate
 from macaron.mol.routing import Memo, Router
+from macaron.mol.shadow import Shadows
 from macaron.mol.summaries import Summaries
+from macaron.mol.trials import Trials
 from macaron.mol.turn import Force, Turns
 from macaron.registry.cards import Registry
 from macaron.registry.desired import Desired
@@ -79,11 +81,13 @@ class Service:
         self.started = int(time.time())
         self.residency = Residency()
         self._activity = Activity()
+        self.trials = Trials()
+        self._shadows = Shadows(engine, self.trials, self.residency, self.background)
         self._memos: dict[str, tuple[str, Memo]] = {}
         instruction = loaded.text("mol.summary_prompt_path", "").strip()
         self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
         self._notes = Notes(store, self._summaries, contract, self.metrics)
-        self.turns = self._turns(View(registry, {}), "")
+        self.turns = self._turns(View(registry, {}, {}), "")
         self._own: dict[str, Turns] = {}
         self._superseded: list[Turns] = []
         self._checked = float("-inf")
@@ -113,10 +117,11 @@ class Service:
         self.generation, self.desired, self.proved = generation, desired, proved
         view = view_for(self.profile, desired, proved, "")
         self.registry = view.registry
+        own = {tenant: view_for(self.profile, desired, proved, tenant) for tenant in tenants(desired)}
+        tried = (trial.specialist.engine_name for each in (view, *own.values()) for trial in each.trials.values())
+        self.trials.keep(frozenset(name for name in tried if name is not None))
         self.turns = self._turns(view, "")
-        self._own = {
-            tenant: self._turns(view_for(self.profile, desired, proved, tenant), tenant) for tenant in tenants(desired)
-        }
+        self._own = {tenant: self._turns(each, tenant) for tenant, each in own.items()}
 
     def in_use(self) -> frozenset[str]:
         """Engine names of the adapters that turns of this worker need, or may still choose though they are not in force
@@ -187,7 +192,7 @@ class Service:
             input_tokens=contract.mol.route_input_tokens,
         )
         return Turns(
-            force=Force(contract, self.loaded.digest, registry, self.generation, view.kept),
+            force=Force(contract, self.loaded.digest, registry, self.generation, view.kept, view.trials),
             engine=self.engine,
             store=self.store,
             router=Router(self.engine, registry, contract, template, self.metrics, self._memo(tenant, registry)),
@@ -198,4 +203,5 @@ class Service:
             observer=self.metrics,
             ids=self.ids,
             residency=self.residency,
+            shadows=self._shadows,
         )

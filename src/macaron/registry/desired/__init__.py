@@ -19,7 +19,7 @@ from macaron.registry.desired.document import (
     State,
     engine_name,
 )
-from macaron.registry.desired.force import at_revision, in_force, select, select_shadow, standing
+from macaron.registry.desired.force import at_revision, entries_for, in_force, select, select_shadow, standing
 from macaron.registry.desired.invariants import Problem, problems
 from macaron.registry.desired.leave import drain, remove, remove_label, retire, retire_idle
 from macaron.registry.desired.register import Quota, Registration, permit, register, visible
@@ -54,6 +54,7 @@ __all__ = [
     "enable",
     "encode",
     "engine_name",
+    "entries_for",
     "in_force",
     "permit",
     "plan",

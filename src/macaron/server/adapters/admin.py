@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -130,16 +130,14 @@ class Admin:
             NotFound, Forbidden, Conflict, BadRequest: see `desired.promote` and `desired.waive_route_check`.
         """
 
-        def edit(desired: Desired) -> Desired:
-            entry = desired.find(key)
-            item = entry.find(revision or _newest(entry))
-            if waived:
-                desired = state.waive_route_check(desired, key, item.revision, waived)
-            promoted = state.promote(desired, key, item.revision, self._replicas, self._adapters.service.profile)
-            self._require_loaded(entry.engine_name(item))
-            return promoted
+        profile = self._adapters.service.profile
 
-        return await self._change(by, key, edit)
+        def edit(desired: Desired, whole: str) -> Desired:
+            if waived:
+                desired = state.waive_route_check(desired, key, whole, waived)
+            return state.promote(desired, key, whole, self._replicas, profile)
+
+        return await self._try(by, key, revision, edit)
 
     async def route_check(self, by: str, key: Key, revision: str, check: state.RouteCheck) -> Entry:
         """Record a route check.
@@ -148,6 +146,31 @@ class Admin:
             NotFound, Forbidden, Conflict, BadRequest: see `desired.route_checked`.
         """
         return await self._change(by, key, lambda desired: state.route_checked(desired, key, revision, check))
+
+    async def shadow(self, by: str, key: Key, revision: str, share: float) -> Entry:
+        """Let a revision answer a share of the label's turns that nobody sees.
+
+        Raises:
+            NotFound, Forbidden, Conflict, BadRequest: see `desired.shadow`.
+        """
+        return await self._try(
+            by, key, revision, lambda desired, whole: state.shadow(desired, key, whole, share, self._replicas)
+        )
+
+    async def canary(self, by: str, key: Key, revision: str, share: float, waived: str = "") -> Entry:
+        """Let a revision answer the label's turns in a share of sessions; `waived` as for `promote`.
+
+        Raises:
+            NotFound, Forbidden, Conflict, BadRequest: see `desired.canary`.
+        """
+        profile = self._adapters.service.profile
+
+        def edit(desired: Desired, whole: str) -> Desired:
+            if waived:
+                desired = state.waive_route_check(desired, key, whole, waived)
+            return state.canary(desired, key, whole, share, self._replicas, profile)
+
+        return await self._try(by, key, revision, edit)
 
     async def rollback(self, by: str, key: Key) -> Entry:
         """Bring back what was live before.
@@ -203,6 +226,19 @@ class Admin:
         """What decides everybody's routes now, for a route check."""
         service = self._adapters.service
         return state.standing(service.profile, service.desired, "")
+
+    async def _try(self, by: str, key: Key, revision: str, edit: Callable[[Desired, str], Desired]) -> Entry:
+        """Change what a revision is used for, which the engine must have now; the newest that waits, unless one is
+        named."""
+
+        def checked(desired: Desired) -> Desired:
+            entry = desired.find(key)
+            item = entry.find(revision or _newest(entry))
+            changed = edit(desired, item.revision)
+            self._require_loaded(entry.engine_name(item))
+            return changed
+
+        return await self._change(by, key, checked)
 
     async def _change(self, by: str, key: Key, edit: Edit) -> Entry:
         entry = await self._changed(by, key, edit)

@@ -40,6 +40,12 @@ class Promotion(Named, frozen=True):
     waive_route_check: str = ""
 
 
+class Share(Promotion, frozen=True):
+    """A trial by a share of turns (shadow) or sessions (canary)."""
+
+    share: float = 0.1
+
+
 class Checked(Named, frozen=True):
     """A route check to record."""
 
@@ -54,6 +60,8 @@ def admin_routes(adapters: Adapters) -> list[Route]:
     verbs: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "promote": api.promote,
         "route-check": api.route_check,
+        "shadow": api.shadow,
+        "canary": api.canary,
         "rollback": api.rollback,
         "disable": api.disable,
         "enable": api.enable,
@@ -111,6 +119,17 @@ class _Api:
             request, await self._admin.route_check(by, _key(request, by, body.tenant), body.revision, check)
         )
 
+    async def shadow(self, request: Request) -> Response:
+        by, body = self._by(request), await self._body(request, Share)
+        key = _key(request, by, body.tenant)
+        return self._done(request, await self._admin.shadow(by, key, body.revision, body.share))
+
+    async def canary(self, request: Request) -> Response:
+        by, body = self._by(request), await self._body(request, Share)
+        key = _key(request, by, body.tenant)
+        entry = await self._admin.canary(by, key, body.revision, body.share, body.waive_route_check)
+        return self._done(request, entry)
+
     async def rollback(self, request: Request) -> Response:
         by, body = self._by(request), await self._body(request, Named)
         return self._done(request, await self._admin.rollback(by, _key(request, by, body.tenant)))
@@ -153,7 +172,7 @@ class _Api:
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
         """An entry, with what the engine says of each revision."""
-        standing = self._adapters.follower.findings.standing
+        standing, trials = self._adapters.follower.findings.standing, self._adapters.follower.trials
         shown: dict[str, Any] = {
             "label": entry.label,
             "tenant": entry.tenant,
@@ -165,10 +184,10 @@ class _Api:
         }
         for item in entry.revisions:
             name = entry.engine_name(item)
-            engine = msgspec.to_builtins(standing[name]) if name in standing else None
             # Defaults are left out of the document, and wanted here.
             known = {"state": item.state, "card": None, **msgspec.to_builtins(item)}
-            shown["revisions"].append({**known, "engine_name": name, "engine": engine})
+            engine, trial = (msgspec.to_builtins(said.get(name)) for said in (standing, trials))
+            shown["revisions"].append({**known, "engine_name": name, "engine": engine, "trial": trial})
         return shown
 
 

@@ -8,6 +8,7 @@ import logging
 from contextlib import suppress
 
 from macaron.errors import MacaronError
+from macaron.mol.trials import Comparison
 from macaron.server.adapters.document import Document, InForce
 from macaron.server.adapters.peers import POLL_SECONDS, Findings, Peers, Report, Together
 from macaron.server.adapters.reconcile import Reconciler
@@ -25,6 +26,9 @@ class Follower:
     Args:
         worker: this process, as the peers know it.
         reconciler: None where the engine takes no adapters.
+
+    Attributes:
+        trials: what all workers counted, as it was last heard.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Follower:
         self._heard = Findings()
         self._in_use: frozenset[str] = frozenset()
         self._oldest = 0
+        self.trials: dict[str, Comparison] = {}
         self._heard_all = asyncio.Event()
         if reconciler is not None:
             reconciler.tell = self.nudge
@@ -93,6 +98,7 @@ class Follower:
                 self._reconciler.adopt(together.findings)
             self._leads, self._news = together.leads, together.news
             self._heard, self._in_use, self._oldest = together.findings, together.in_use, together.generation
+            self.trials = together.trials
             self._heard_all.set()
             self._heard_all = asyncio.Event()
         config = await self._document.read()
@@ -104,7 +110,10 @@ class Follower:
         """What the others say; None where something here is more urgent."""
         self._nudged.clear()
         findings = self.findings if self._leads else None
-        report = Report(self._worker, self._service.generation, self._service.in_use(), findings, self._news)
+        service = self._service
+        report = Report(
+            self._worker, service.generation, service.in_use(), findings, self._news, service.trials.comparisons
+        )
         meeting = asyncio.ensure_future(self._peers.meet(report))
         nudge = asyncio.ensure_future(self._nudged.wait())
         try:

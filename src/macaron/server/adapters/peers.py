@@ -8,7 +8,7 @@ turn of any of them needs it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, Protocol
@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import Struct, field
 
+from macaron.mol.trials import Comparison
 from macaron.server.control import ask_control
 
 POLL_SECONDS = 1.0
@@ -60,13 +61,14 @@ class Findings(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What a worker says of itself; `findings` only where it leads."""
+    """What a worker says of itself; `findings` only where it leads. `trials` are by engine name."""
 
     worker: int
     generation: int
     in_use: frozenset[str] = frozenset()
     findings: Findings | None = None
     seen: int = 0
+    trials: dict[str, Comparison] = field(default_factory=dict)
 
 
 class Together(Struct, frozen=True):
@@ -76,6 +78,7 @@ class Together(Struct, frozen=True):
         leads: whether the worker that asks is the one that acts.
         generation: the oldest that any worker follows; 0 while one has not said.
         in_use: engine names that turns of any worker need.
+        trials: sums of all workers that run.
         news: grows with each change; goes back into the next report.
     """
 
@@ -83,6 +86,7 @@ class Together(Struct, frozen=True):
     generation: int
     in_use: frozenset[str]
     findings: Findings
+    trials: dict[str, Comparison]
     news: int
 
 
@@ -140,11 +144,20 @@ class Meeting:
             generation=min((said.generation for said in heard), default=0) if whole else 0,
             in_use=frozenset().union(*(said.in_use for said in heard)),
             findings=self._findings,
+            trials=_summed(said.trials for said in heard),
             news=self._news,
         )
 
     def _leader(self) -> int | None:
         return next((number for number in self._workers() if number in self._reports), None)
+
+
+def _summed(all_trials: Iterable[Mapping[str, Comparison]]) -> dict[str, Comparison]:
+    total: dict[str, Comparison] = {}
+    for trials in all_trials:
+        for name, comparison in trials.items():
+            total[name] = total.get(name, Comparison()) + comparison
+    return total
 
 
 class Alone:

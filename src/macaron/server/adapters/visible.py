@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from macaron.mol.trials import Trial
 from macaron.registry.cards import Registry, Specialist
-from macaron.registry.desired import Desired, Entry, at_revision, in_force
+from macaron.registry.desired import Desired, Entry, at_revision, entries_for, in_force
 
 
 class View(NamedTuple):
@@ -17,10 +18,12 @@ class View(NamedTuple):
     Attributes:
         registry: those that new turns are routed to.
         kept: by label and revision, those on which turns may have begun before.
+        trials: by label, what is tried beside it on this engine.
     """
 
     registry: Registry
     kept: Mapping[tuple[str, str], Specialist]
+    trials: Mapping[str, Trial]
 
 
 def view_for(profile: Registry, desired: Desired, proved: Collection[str], tenant: str) -> View:
@@ -38,12 +41,26 @@ def view_for(profile: Registry, desired: Desired, proved: Collection[str], tenan
         for item in entry.revisions
         if (found := at_revision(profile, desired, tenant, entry.label, item.revision)) is not None
     }
-    return View(in_force(profile, _withdrawn(desired, proved), tenant), kept)
+    usable = _withdrawn(desired, proved)
+    registry = in_force(profile, usable, tenant)
+    tried = ((label, _trial(profile, usable, proved, tenant, label)) for label in registry.labels)
+    return View(registry, kept, {label: trial for label, trial in tried if trial is not None})
 
 
 def tenants(desired: Desired) -> frozenset[str]:
     """Tenants that see something of their own."""
     return frozenset(entry.tenant for entry in desired.entries if entry.tenant)
+
+
+def _trial(profile: Registry, desired: Desired, proved: Collection[str], tenant: str, label: str) -> Trial | None:
+    for entry in entries_for(profile, desired, tenant, label):
+        item = entry.trial
+        if item is not None and entry.engine_name(item) in proved:
+            specialist = at_revision(profile, desired, tenant, label, item.revision)
+            return Trial(entry, specialist) if specialist is not None else None
+        if entry.live:
+            return None  # what stands behind this entry is not what the label's turns are answered by
+    return None
 
 
 def _withdrawn(desired: Desired, proved: Collection[str]) -> Desired:
