@@ -126,6 +126,8 @@ class EngineDouble:
         deaf: adapters whose load is answered with 200 and does nothing.
         broken: adapters whose load is refused.
         dull: adapters that answer as the base does.
+        fixed: the calls are not there.
+        refusal: why a load fails with 200, as SGLang's does.
     """
 
     def __init__(
@@ -135,10 +137,13 @@ class EngineDouble:
         base: str = "base",
         adapters: tuple[str, ...] = ("L0", "L1", "L2", "L3"),
         context_length: int = 8192,
+        fixed: bool = False,
     ) -> None:
         self.script = script
         self.base = base
         self.adapters = adapters
+        self.fixed = fixed
+        self.refusal = ""
         self.loads: list[tuple[str, str]] = []
         self.unloads: list[str] = []
         self.deaf: set[str] = set()
@@ -162,10 +167,12 @@ class EngineDouble:
                 web.get("/health", self._health),
                 web.get("/v1/models", self._models),
                 web.post("/tokenize", self._tokenize),
-                *(web.post(f"{root}/load_lora_adapter", self._load) for root in ("", "/v1")),
-                *(web.post(f"{root}/unload_lora_adapter", self._unload) for root in ("", "/v1")),
             ]
         )
+        if not self.fixed:
+            for root in ("", "/v1"):
+                app.router.add_post(f"{root}/load_lora_adapter", self._load)
+                app.router.add_post(f"{root}/unload_lora_adapter", self._unload)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -266,6 +273,8 @@ class EngineDouble:
         self.loads.append((name, body["lora_path"]))
         if name in self.broken or name in self.adapters:
             return _plain(Reply(status=400, error={"message": f"adapter {name} cannot be loaded", "code": 400}))
+        if self.refusal:
+            return web.json_response({"success": False, "error_message": self.refusal})
         if name not in self.deaf:
             self.adapters = (*self.adapters, name)
         return web.json_response({"success": True, "error_message": ""})

@@ -7,7 +7,7 @@ import pytest
 from macaron.engine.link import create_link
 from macaron.engine.sglang import SglangEngine
 from macaron.engine.special import SpecialTokens
-from macaron.errors import ConfigError
+from macaron.errors import ConfigError, EngineError
 from tests.doubles.engine_double import EngineDouble
 from tests.engine.hops import HELLO, answer_hop, route_hop
 
@@ -50,3 +50,15 @@ async def test_a_base_whose_name_would_be_read_as_an_adapter_is_refused() -> Non
     with pytest.raises(ConfigError, match="served-model-name"):
         SglangEngine(link, base_model="qwen:7b", special=SpecialTokens(()))
     await link.close()
+
+
+async def test_a_load_that_failed_with_200_is_a_failure() -> None:
+    async with EngineDouble(lambda seen: "ok") as double:
+        engine = SglangEngine(create_link("native", double.origin), base_model="base", special=SpecialTokens(()))
+        await engine.load_adapter("L4@0123456789ab", "/a/folder")
+        assert "L4@0123456789ab" in await engine.list_adapters()
+        await engine.unload_adapter("L4@0123456789ab")
+        double.refusal = "no room"
+        with pytest.raises(EngineError, match="/load_lora_adapter failed: no room"):
+            await engine.load_adapter("L4@0123456789ab", "/a/folder")
+        await engine.close()

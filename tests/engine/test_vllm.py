@@ -8,7 +8,7 @@ from macaron.engine.base import HopRequest
 from macaron.engine.link import create_link
 from macaron.engine.special import SpecialTokens
 from macaron.engine.vllm import VllmEngine
-from macaron.errors import ContextOverflow
+from macaron.errors import ContextOverflow, EngineError
 from tests.doubles.engine_double import EngineDouble, Script
 from tests.engine.hops import HELLO, answer_hop, route_hop
 
@@ -18,7 +18,7 @@ IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": 
 
 async def bodies(*hops: HopRequest, script: Script = lambda seen: "L1", context: int = 8192) -> list[dict[str, Any]]:
     """The chat requests that vLLM would get for some hops, after the engine has started."""
-    async with EngineDouble(script, context_length=context) as double:
+    async with EngineDouble(script, context_length=context, adapters=("L0", "L1", "L2@0123456789ab")) as double:
         engine = VllmEngine(create_link("native", double.origin), base_model="base", special=SPECIAL)
         await engine.start()
         for hop in hops:
@@ -177,3 +177,26 @@ async def test_counting_at_a_server_that_is_gone_says_nothing() -> None:
         engine = VllmEngine(create_link("native", double.origin), base_model="base", special=SPECIAL)
     assert await engine.count_tokens(HELLO, {}) is None
     await engine.close()
+
+
+async def test_adapters_are_listed_loaded_and_unloaded_by_name() -> None:
+    async with EngineDouble(lambda seen: "ok") as double:
+        engine = VllmEngine(create_link("native", double.origin), base_model="base", special=SpecialTokens(()))
+        await engine.load_adapter("L4@0123456789ab", "/a/folder")
+        assert double.loads == [("L4@0123456789ab", "/a/folder")]
+        assert await engine.list_adapters() == {"L0", "L1", "L2", "L3", "L4@0123456789ab"}
+        await engine.unload_adapter("L4@0123456789ab")
+        assert await engine.list_adapters() == {"L0", "L1", "L2", "L3"}
+        with pytest.raises(
+            EngineError, match="/v1/unload_lora_adapter answered 404: .* adapter L4@0123456789ab is not there"
+        ):
+            await engine.unload_adapter("L4@0123456789ab")
+        await engine.close()
+
+
+async def test_an_engine_without_the_calls_is_told_by_its_switch() -> None:
+    async with EngineDouble(lambda seen: "ok", fixed=True) as double:
+        engine = VllmEngine(create_link("native", double.origin), base_model="base", special=SpecialTokens(()))
+        with pytest.raises(EngineError, match="VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
+            await engine.load_adapter("L4@0123456789ab", "/a/folder")
+        await engine.close()

@@ -202,3 +202,14 @@ def test_there_is_at_least_one_specialist(write: Write) -> None:
     assert "mol.adapters: must be 1 to 64 specialists, there are 0" in refusal(
         write, (entries, ""), ('default = "L0"', 'default = "L0"\nadapters = []')
     )
+
+
+@pytest.mark.parametrize("root", ["adapters", "", "~/adapters", "/a/../b"])
+def test_roots_of_adapters_are_absolute(write: Write, root: str) -> None:
+    section = f'[registry]\nroots = ["{root}"]\n[engine]'
+    assert "registry.roots.0: must be an absolute path" in refusal(write, ("[engine]", section))
+
+
+def test_the_engines_folder_of_adapters_is_absolute(write: Write) -> None:
+    message = refusal(write, (ENGINE, f'{ENGINE}\nadapter_root = "adapters"'))
+    assert "engine.adapter_root: must be an absolute path" in message

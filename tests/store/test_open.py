@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from macaron.errors import ConfigError
-from macaron.store import acquire, database_path, lock_file, migrate, open_store
+from macaron.store import acquire, database_path, lock_file, migrate, migrations, open_store
 from macaron.store.base import Limits
 
 NOBODY = 65534
@@ -64,6 +64,18 @@ def test_migrating_again_changes_nothing(database: Path) -> None:
     assert database.read_bytes() == before
 
 
+def test_a_first_document_which_was_a_digest_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.db"
+    with monkeypatch.context() as first:
+        first.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
+        migrate(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE config SET generation = 3, document = 'hcp1:00'")
+    migrate(path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT generation, document FROM config").fetchone() == (3, b"")
+
+
 def test_a_migrated_file_is_in_wal_mode(database: Path) -> None:
     with closing(sqlite3.connect(database)) as db:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -77,7 +89,7 @@ def test_opening_does_not_create_a_file(tmp_path: Path) -> None:
 
 def test_a_file_without_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "store.db").touch()
-    with pytest.raises(ConfigError, match=r"store\.db has schema 0, this version needs 1"):
+    with pytest.raises(ConfigError, match=r"store\.db has schema 0, this version needs 2"):
         open_at(tmp_path / "store.db")
 
 
@@ -85,7 +97,7 @@ def test_a_file_without_schema_is_refused(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(database: Path, entrance: type) -> None:
     with closing(sqlite3.connect(database)) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(ConfigError, match=r"schema 99, newer than this version's 1"):
+    with pytest.raises(ConfigError, match=r"schema 99, newer than this version's 2"):
         entrance(database)
 
 

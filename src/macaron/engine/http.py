@@ -24,6 +24,7 @@ CHAT: Final = "/v1/chat/completions"
 JSON: Final = {"content-type": "application/json"}
 PROBE_TIMEOUT: Final = 5.0
 ADAPTER_TIMEOUT: Final = 300.0
+REASON_LENGTH: Final = 500
 # How long to wait for the end of a body whose last event has come, so that its connection can be used again.
 DRAIN_TIMEOUT: Final = 0.02
 
@@ -157,7 +158,9 @@ class HttpEngine(ABC):
             return reply.body
         if reply.status in (404, 405) and b"adapter" not in reply.body.lower():
             raise EngineError(f"The engine has no {path}; {remedy}.", code="adapters_are_fixed")
-        said = error_from_reply(reply.status, reply.body).message
+        error = error_from_reply(reply.status, reply.body)
+        # Whoever registers an adapter has to know what the engine itself says of it.
+        said = (error.detail or error.message)[:REASON_LENGTH]
         raise EngineError(f"The engine's {path} answered {reply.status}: {said}", code="adapter_call_failed")
 
     async def _answer_body(self, hop: HopRequest) -> bytes:

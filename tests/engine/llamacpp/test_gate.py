@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from macaron.conversation import HopKind
 from macaron.engine.base import Preempted
 from macaron.engine.llamacpp.gate import ALLOWANCE, Gate, Lane, Limits, Schedule, Ticket
+from macaron.errors import Busy
 from tests.engine.llamacpp.hops import until
 
 
@@ -328,3 +329,44 @@ def test_lane_tells_routing_apart() -> None:
     plan = schedule()
     assert plan.enter("route", None).lane == Lane(None, True)
     assert plan.enter("summary", None).lane == Lane(None, False)
+
+
+async def test_closed_gate_waits_for_what_runs_and_lets_nothing_begin() -> None:
+    gate = Gate(schedule())
+    inside, end, began = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def hop(done: asyncio.Event, entered: asyncio.Event) -> None:
+        async with gate.turn("answer", "a"):
+            entered.set()
+            await done.wait()
+
+    running = asyncio.create_task(hop(end, inside))
+    await inside.wait()
+    async with asyncio.TaskGroup() as group:
+
+        async def close() -> None:
+            async with gate.closed(5):
+                assert gate.running == 0
+                waiting.append(group.create_task(hop(end, began)))
+                await until(lambda: gate.waiting == 1)
+                assert not began.is_set()
+
+        waiting: list[asyncio.Task[None]] = []
+        closing = group.create_task(close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        end.set()
+        await running
+        await closing
+        await waiting[0]
+    assert began.is_set()
+
+
+async def test_gate_that_does_not_run_empty_in_time_is_open_again() -> None:
+    gate = Gate(schedule())
+    async with gate.turn("answer", "a"):
+        with pytest.raises(Busy, match=r"more than 0\.01 s"):
+            async with gate.closed(0.01):
+                pytest.fail("a hop is running")
+        async with asyncio.timeout(5), gate.turn("answer", "a"):
+            pass

@@ -95,3 +95,10 @@ def test_shared_bytes_are_those_of_the_common_pieces(one: list[bytes], other: li
             break
         common += len(left)
     assert shared_bytes(chain(*one), chain(*other)) == common
+
+
+def test_another_adapter_that_may_route_has_a_slot_of_its_own_for_it() -> None:
+    table = SlotTable(("a", "b", "a2"), "a", 1, ("a2",))
+    numbers = {used(table, lane, chain(b"x")) for lane in (Lane("a", True), Lane("a2", True), Lane("a2", False))}
+    assert numbers == {0, 4, 3}
+    assert table.capacity(Lane("b", True)) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from macaron.registry.desired import REVISION_DIGITS, Desired
@@ -21,8 +21,9 @@ UNREGISTERED_SECONDS = 3600.0
 class Sweeper:
     """Over the vault, from time to time."""
 
-    def __init__(self, vault: Vault) -> None:
+    def __init__(self, vault: Vault, clock: Callable[[], float] = time.time) -> None:
         self._vault = vault
+        self._clock = clock
         self._next = 0.0
 
     async def sweep(self, desired: Desired, listed: Collection[str]) -> None:
@@ -31,9 +32,9 @@ class Sweeper:
         Args:
             listed: adapters of the engine by name; it may read their files again.
         """
-        if time.monotonic() < self._next:
+        if self._clock() < self._next:
             return
-        self._next = time.monotonic() + EVERY_SECONDS
+        self._next = self._clock() + EVERY_SECONDS
         held = frozenset(name.rpartition("@")[2] for name in listed)
         try:
             await asyncio.to_thread(self._remove, desired, held)
@@ -43,7 +44,7 @@ class Sweeper:
     def _remove(self, desired: Desired, held: frozenset[str]) -> None:
         self._vault.tidy()
         removed = frozenset(item.revision for item in desired.bound)
-        before = time.time() - UNREGISTERED_SECONDS
+        before = self._clock() - UNREGISTERED_SECONDS
         for stored in self._vault.list():
             digits = stored.revision.removeprefix("sha256:")[:REVISION_DIGITS]
             for owner in stored.owners:
