@@ -188,7 +188,7 @@ async def test_adapters_are_listed_loaded_and_unloaded_by_name() -> None:
         await engine.unload_adapter("L4@0123456789ab")
         assert await engine.list_adapters() == {"L0", "L1", "L2", "L3"}
         with pytest.raises(
-            EngineError, match="/v1/unload_lora_adapter answered 404: .* adapter L4@0123456789ab is not there"
+            EngineError, match=r"/v1/unload_lora_adapter answered 404: .* adapter L4@0123456789ab is not there"
         ):
             await engine.unload_adapter("L4@0123456789ab")
         await engine.close()

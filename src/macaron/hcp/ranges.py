@@ -21,7 +21,11 @@ _RANGES: Mapping[type[Struct], Mapping[str, tuple[float, float]]] = {
         "summary_wait": (0, 600),
     },
     schema.AdapterEntry: {"rank": (1, 4096)},
-    schema.EngineSection: {"connections": (1, 65_536), "context_length": (256, 100_000_000)},
+    schema.EngineSection: {
+        "connections": (1, 65_536),
+        "context_length": (256, 100_000_000),
+        "adapter_limit": (1, 4096),
+    },
     schema.WeightsSection: {"size": (0, _PETABYTE)},
     schema.LlamaCppSection: {
         "slot_context": (256, 16_777_216),

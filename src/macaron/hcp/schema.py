@@ -160,6 +160,8 @@ class EngineSection(Section, frozen=True):
         media_hosts: hosts from which image and file URLs may be passed on; only `data:` URLs where it is empty.
         context_length: tokens, where the engine does not say.
         adapter_root: where a running engine finds the folder of registered adapters, if not by the path it has here.
+        adapter_limit: adapters that the engine holds at once, with those it was started with; None for no limit. The
+            least recently used ones leave it, and come back when a turn needs them.
     """
 
     kind: EngineKind
@@ -170,6 +172,7 @@ class EngineSection(Section, frozen=True):
     media_hosts: tuple[str, ...] = ()
     context_length: int | None = None
     adapter_root: str = ""
+    adapter_limit: int | None = None
     connections: int = 512
     link: Literal["native", "aiohttp"] = "native"
     weights: WeightsSection | None = None

@@ -132,6 +132,12 @@ class Turns:
         return self._deciding.running
 
     @property
+    def entry(self) -> frozenset[str]:
+        """Name of the adapter that routes, which every turn needs."""
+        adapter = self._force.registry.entry_specialist.engine_name
+        return frozenset((adapter,)) if adapter else frozenset()
+
+    @property
     def adapters(self) -> frozenset[str]:
         """Names of all adapters that turns may choose here."""
         return frozenset(item.engine_name for item in self._force.registry.specialists if item.engine_name)
@@ -146,6 +152,9 @@ class Turns:
         begun = time.perf_counter()
         with self._deciding:
             frame, decision, hop, events = await self._ask(request)
+        if self._residency.absent:
+            # A turn that is deciding holds all adapters, so that none could leave to make room.
+            await self._residency.present(hop.adapter)
         before = (decision.hop,) if decision.hop else ()
         collector = Collector()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
@@ -264,7 +273,7 @@ class Turns:
         registry = self._force.registry
         last = found.parent.label if found.parent and self._mol.predictor == "last" else None
         predicted = (registry.get(last) if last else None) or registry.default_specialist
-        busy = self._activity.running > self._mol.speculate_below
+        busy = self._activity.running > self._mol.speculate_below or predicted.adapter in self._residency.absent
         if busy or not self._notes.ready(found.path, predicted.label, found.hidden):
             self._observer.speculation("skipped")
             return None

@@ -107,17 +107,22 @@ class Service:
         """What runs a tenant's turns."""
         return self._own.get(tenant, self.turns)
 
-    def apply(self, generation: int, desired: Desired, proved: frozenset[str]) -> None:
+    def apply(
+        self, generation: int, desired: Desired, proved: frozenset[str], parked: frozenset[str] = frozenset()
+    ) -> None:
         """Put a document in force for turns that begin from now on; those that run go on as they began.
 
         Args:
-            proved: see `view_for`.
+            proved: engine names of the registered adapters that can be used.
+            parked: those that can be once they are back in the engine.
         """
+        self.residency.leave(parked)
         self._superseded = [turns for turns in (*self._superseded, self.turns, *self._own.values()) if turns.deciding]
         self.generation, self.desired, self.proved = generation, desired, proved
-        view = view_for(self.profile, desired, proved, "")
+        usable = proved | parked
+        view = view_for(self.profile, desired, usable, "")
         self.registry = view.registry
-        own = {tenant: view_for(self.profile, desired, proved, tenant) for tenant in tenants(desired)}
+        own = {tenant: view_for(self.profile, desired, usable, tenant) for tenant in tenants(desired)}
         tried = (trial.specialist.engine_name for each in (view, *own.values()) for trial in each.trials.values())
         self.trials.keep(frozenset(name for name in tried if name is not None))
         self.turns = self._turns(view, "")
@@ -125,9 +130,10 @@ class Service:
 
     def in_use(self) -> frozenset[str]:
         """Engine names of the adapters that turns of this worker need, or may still choose though they are not in force
-        any more."""
+        any more, and of those that route."""
         self._superseded = [turns for turns in self._superseded if turns.deciding]
-        return self.residency.in_use().union(*(turns.adapters for turns in self._superseded))
+        routing = (turns.entry for turns in (self.turns, *self._own.values()))
+        return self.residency.in_use().union(*routing, *(turns.adapters for turns in self._superseded))
 
     async def readiness(self) -> Readiness:
         """Whether engine, adapters and store are there; asked at most once a second."""

@@ -48,6 +48,7 @@ class Follower:
         self._oldest = 0
         self.trials: dict[str, Comparison] = {}
         self._heard_all = asyncio.Event()
+        service.residency.ask = self.nudge
         if reconciler is not None:
             reconciler.tell = self.nudge
 
@@ -111,8 +112,16 @@ class Follower:
         self._nudged.clear()
         findings = self.findings if self._leads else None
         service = self._service
+        residency = service.residency
         report = Report(
-            self._worker, service.generation, service.in_use(), findings, self._news, service.trials.comparisons
+            worker=self._worker,
+            generation=service.generation,
+            in_use=service.in_use(),
+            findings=findings,
+            seen=self._news,
+            trials=service.trials.comparisons,
+            demanded=residency.demanded,
+            last_use=residency.last_use,
         )
         meeting = asyncio.ensure_future(self._peers.meet(report))
         nudge = asyncio.ensure_future(self._nudged.wait())
@@ -139,9 +148,10 @@ class Follower:
         return self._round is not None and not self._round.done()
 
     def _apply(self, config: InForce) -> None:
-        service = self._service
-        if (config.generation, self.findings.proved) != (service.generation, service.proved):
-            service.apply(config.generation, config.desired, self.findings.proved)
+        service, findings = self._service, self.findings
+        before = (service.generation, service.proved, service.residency.absent)
+        if before != (config.generation, findings.proved, findings.parked):
+            service.apply(config.generation, config.desired, findings.proved, findings.parked)
             self.nudge()
 
     async def _reconcile(self, reconciler: Reconciler, config: InForce, together: Together) -> None:

@@ -42,7 +42,8 @@ class Adapters:
         if self.plug is None:
             return None
         probe = EngineProbe(self.service.engine, tenant=PROBE_TENANT)
-        return Reconciler(self.plug, probe, self.document, self.service.profile, Sweeper(self.vault))
+        limit = self.service.contract.engine.adapter_limit
+        return Reconciler(self.plug, probe, self.document, self.service.profile, Sweeper(self.vault), limit)
 
 
 def plug_for(service: Service, vault: Path, control: Path, embedded: Embedded | None) -> Plug | None:

@@ -47,6 +47,7 @@ class Findings(Struct, frozen=True):
 
     Attributes:
         proved: engine names of adapters that are loaded and were proved by a probe.
+        parked: those that were proved and left the engine for want of room, or are about to.
         standing: by engine name.
         fault: why the engine could not be asked, empty where it could.
         pause: seconds for which hops had to wait at the latest restart for adapters; None where there was none.
@@ -54,6 +55,7 @@ class Findings(Struct, frozen=True):
     """
 
     proved: frozenset[str] = frozenset()
+    parked: frozenset[str] = frozenset()
     standing: dict[str, Standing] = field(default_factory=dict)
     fault: str = ""
     pause: float | None = None
@@ -61,7 +63,14 @@ class Findings(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What a worker says of itself; `findings` only where it leads. `trials` are by engine name."""
+    """What a worker says of itself.
+
+    Attributes:
+        findings: only where it leads.
+        seen: the news that it has acted on.
+        trials, last_use: by engine name.
+        demanded: engine names of parked adapters that turns wait for.
+    """
 
     worker: int
     generation: int
@@ -69,6 +78,8 @@ class Report(Struct, frozen=True):
     findings: Findings | None = None
     seen: int = 0
     trials: dict[str, Comparison] = field(default_factory=dict)
+    demanded: frozenset[str] = frozenset()
+    last_use: dict[str, float] = field(default_factory=dict)
 
 
 class Together(Struct, frozen=True):
@@ -79,6 +90,8 @@ class Together(Struct, frozen=True):
         generation: the oldest that any worker follows; 0 while one has not said.
         in_use: engine names that turns of any worker need.
         trials: sums of all workers that run.
+        demanded, last_use: of any of them.
+        agreed: whether every worker has acted on the newest findings.
         news: grows with each change; goes back into the next report.
     """
 
@@ -87,6 +100,9 @@ class Together(Struct, frozen=True):
     in_use: frozenset[str]
     findings: Findings
     trials: dict[str, Comparison]
+    demanded: frozenset[str]
+    last_use: dict[str, float]
+    agreed: bool
     news: int
 
 
@@ -121,7 +137,7 @@ class Meeting:
             self._tell(report.findings != self._findings)
             self._findings = report.findings
         # What is in use changes all the time under load; the next round is early enough for it.
-        self._tell(before is None or before.generation != report.generation)
+        self._tell(before is None or (before.generation, before.demanded) != (report.generation, report.demanded))
         if report.seen == self._news:
             changed = self._changed
             with suppress(TimeoutError):
@@ -145,6 +161,9 @@ class Meeting:
             in_use=frozenset().union(*(said.in_use for said in heard)),
             findings=self._findings,
             trials=_summed(said.trials for said in heard),
+            demanded=frozenset().union(*(said.demanded for said in heard)),
+            last_use=_latest(said.last_use for said in heard),
+            agreed=whole and all(said.seen == self._news for said in heard),
             news=self._news,
         )
 
@@ -158,6 +177,14 @@ def _summed(all_trials: Iterable[Mapping[str, Comparison]]) -> dict[str, Compari
         for name, comparison in trials.items():
             total[name] = total.get(name, Comparison()) + comparison
     return total
+
+
+def _latest(all_uses: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    latest: dict[str, float] = {}
+    for uses in all_uses:
+        for name, moment in uses.items():
+            latest[name] = max(moment, latest.get(name, moment))
+    return latest
 
 
 class Alone:

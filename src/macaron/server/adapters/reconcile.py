@@ -25,6 +25,8 @@ log = logging.getLogger("macaron.adapters")
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between a failure and the next attempt, doubled each time."""
 
+NO_ROOM = "the engine has no room for it; it is loaded when a turn needs it"
+
 
 class Changed(Struct, frozen=True):
     """What a change of an engine came to: reasons of failed loads by engine name, and how long hops had to wait."""
@@ -68,6 +70,7 @@ class Reconciler:
         document: Document,
         profile: Registry,
         sweeper: Sweeper,
+        limit: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._plug = plug
@@ -75,8 +78,11 @@ class Reconciler:
         self._document = document
         self._profile = profile
         self._sweeper = sweeper
+        self._limit = limit
         self._clock = clock
         self._refused: set[str] = set()
+        self._fresh: set[str] = set()
+        self._leaving: frozenset[str] = frozenset()
         self.findings = Findings()
         self.tell: Callable[[], None] = lambda: None
 
@@ -98,7 +104,8 @@ class Reconciler:
         try:
             listed = await self._settle(config, together, wanted)
             for name in wanted:
-                if name in listed and name not in self.findings.proved and self._due(name):
+                unproved = name in listed and name not in self.findings.proved | self._leaving
+                if unproved and self._due(name):
                     await self._prove(wanted[name], config.desired)
         except MacaronError as error:
             self._found(fault=error.message)
@@ -112,12 +119,23 @@ class Reconciler:
         """Load and unload; gives what the engine has afterwards."""
         listed = await self._plug.listed()
         self._lost(listed, wanted)
-        due = plan(resident(self._profile, config.desired), listed, in_use=together.in_use)
+        due = plan(
+            resident(self._profile, config.desired),
+            listed,
+            in_use=together.in_use | together.demanded,
+            last_use={**_created(config.desired), **together.last_use},
+            limit=self._limit,
+        )
+        unload = [name for name in due.unload if self._may_leave(name, wanted, config, together)]
+        self._leaving = frozenset((*due.unload, *(item.engine_name for item in due.waiting))) & wanted.keys()
+        self._park(config.desired, listed)
         load = [item for item in due.load if self._due(item.engine_name)]
-        unload = due.unload if together.generation >= config.generation else ()
+        if self._limit is not None:
+            load = load[: max(0, self._limit - len(listed - set(unload)))]
         if not load and not unload:
             return listed
         self._stand({item.engine_name: replace(self._standing(item.engine_name), state="loading") for item in load})
+        self._fresh.update(item.engine_name for item in load)
         changed = await self._plug.change(load, unload)
         listed = await self._plug.listed()
         for item in load:
@@ -129,6 +147,23 @@ class Reconciler:
             self._found(pause=changed.pause)
         return listed
 
+    def _may_leave(self, name: str, wanted: Mapping[str, Resident], config: InForce, together: Together) -> bool:
+        """Whether every worker knows that no turn may begin on an adapter; none needs it, by the plan."""
+        if name in wanted:
+            return together.agreed and name in self.findings.parked
+        return together.generation >= config.generation
+
+    def _park(self, desired: Desired, listed: frozenset[str]) -> None:
+        """Have turns wait for what leaves, or has to stay out, for want of room; what was proved before may come back.
+        What was about to leave and is needed after all is as it was."""
+        passed = _passed(desired, self._plug.replica)
+        parked = (self.findings.parked | self._leaving) & passed
+        stays = (parked & listed) - self._leaving - self._fresh
+        proved = (self.findings.proved | stays) - self._leaving
+        self._found(proved=proved, parked=parked - proved)
+        self._stand({name: Standing("waiting", NO_ROOM) for name in self._leaving})
+        self._stand({name: Standing("ready") for name in stays})
+
     def _lost(self, listed: Collection[str], wanted: Mapping[str, Resident]) -> None:
         """Forget what is not there any more: what comes back has to prove itself again."""
         self._refused &= set(listed)
@@ -136,8 +171,10 @@ class Reconciler:
         for name in wanted:
             said = standing.get(name)
             if said is None or (name not in listed and said.state in ("ready", "probing")):
+                self._fresh.discard(name)
                 standing[name] = Standing("waiting")
-        self._found(standing=standing, proved=self.findings.proved & frozenset(listed) & wanted.keys())
+        proved, parked = self.findings.proved & frozenset(listed), self.findings.parked
+        self._found(standing=standing, proved=proved & wanted.keys(), parked=parked & wanted.keys())
 
     async def _prove(self, item: Resident, desired: Desired) -> None:
         name = item.engine_name
@@ -157,7 +194,8 @@ class Reconciler:
             log.error("adapter %s is not used: %s", name, finding.message)
             return
         self._stand({name: Standing("ready", effect=mean)})
-        self._found(proved=self.findings.proved | {name})
+        self._fresh.discard(name)
+        self._found(proved=self.findings.proved | {name}, parked=self.findings.parked - {name})
 
     async def _record(self, item: Resident, effect: Effect) -> None:
         def edit(desired: Desired) -> Desired:
@@ -180,6 +218,8 @@ class Reconciler:
         pause = min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
         log.error("adapter %s: %s; tried again in %.0f s", name, reason, pause)
         self._stand({name: Standing("failed", reason, failures, self._clock() + pause)})
+        # Nobody is to wait for what does not come.
+        self._found(parked=self.findings.parked - {name})
 
     def _stand(self, changed: Mapping[str, Standing]) -> None:
         self._found(standing={**self.findings.standing, **changed})
@@ -189,3 +229,18 @@ class Reconciler:
         if findings != self.findings:
             self.findings = findings
             self.tell()
+
+
+def _created(desired: Desired) -> dict[str, float]:
+    """Registration counts as a use: a new adapter has to be loaded to be proved."""
+    return {entry.engine_name(item): item.created for entry in desired.entries for item in entry.revisions}
+
+
+def _passed(desired: Desired, replica: str) -> frozenset[str]:
+    """Engine names of the adapters that were proved on an engine before."""
+    return frozenset(
+        entry.engine_name(item)
+        for entry in desired.entries
+        for item in entry.revisions
+        if any(probe.replica == replica and probe.passed for probe in item.probed)
+    )

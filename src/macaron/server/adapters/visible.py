@@ -30,8 +30,8 @@ def view_for(profile: Registry, desired: Desired, proved: Collection[str], tenan
     """What a tenant's requests may use.
 
     Args:
-        proved: engine names of registered adapters that the engine has loaded, each proved by a probe. A label whose
-            live revision is not among them falls back to what is in force without it.
+        proved: engine names of registered adapters that can be used on the engine, each proved by a probe. A label
+            whose live revision is not among them falls back to what is in force without it.
         tenant: empty for what everybody has.
     """
     kept = {
