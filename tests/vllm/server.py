@@ -57,7 +57,7 @@ def serving_vllm(models: Path, log: Path) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [PYTHON, *_arguments(models, port)],
-            env={**os.environ, **OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1"},
+            env={**os.environ, **OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"},
             cwd=log.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -126,6 +126,11 @@ class Server:
             schemas = (await reply.json())["components"]["schemas"]
         return set(schemas["ChatCompletionRequest"]["properties"])
 
+    async def models(self) -> set[str]:
+        """The base and the adapters that it lists."""
+        async with self._session.get("/v1/models") as reply:
+            return {card["id"] for card in (await reply.json())["data"]}
+
     async def running(self) -> float:
         """Requests that it works on or holds in its queue."""
         return await self._metric("num_requests_running") + await self._metric("num_requests_waiting")

@@ -167,7 +167,7 @@ async def test_cycles_of_loading_and_unloading_leave_nothing_behind(desk: Openin
             await at.admin("/L4/rollback", {})
             assert (await at.ask("L4")).text == f"from {first}"
             await until(lambda second=second: second not in at.double.adapters)  # type: ignore[misc]
-        assert at.running.service.in_use() == frozenset()
+        assert at.running.service.residency.in_use() == frozenset()
         assert (len(at.double.loads), len(at.double.unloads)) == (6, 5)
 
 
