@@ -29,7 +29,8 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
             if not writer.is_closing():
                 writer.write(reply)
                 await writer.drain()
-        except (TimeoutError, ValueError, OSError):
+        except (TimeoutError, ValueError, OSError, asyncio.CancelledError):
+            # Cancelled at the end of the service, too: asyncio's streams take a cancelled task for a fault, and log it.
             pass
         finally:
             writer.close()
