@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence, Set
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from macaron.conversation import Item, Media, Message, Step, text_of
 from macaron.mol.identity import by_model
 from macaron.mol.note import clip, visible_text
@@ -32,7 +34,7 @@ class RouteTemplate(NamedTuple):
     input_tokens: int
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True):
     """The messages of a route hop, in the neutral form."""
 
     system: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from macaron.conversation import Answer, Hop, Step, StepStatus, Usage
 from macaron.mol.identity import chain, visible_count
@@ -13,7 +14,7 @@ from macaron.mol.note import BYTES_PER_TOKEN
 from macaron.registry.cards import Specialist
 
 
-class Frame(NamedTuple):
+class Frame(Struct, frozen=True):
     """What all the steps of one request share.
 
     Attributes:

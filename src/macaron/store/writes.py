@@ -9,6 +9,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from msgspec import Struct
+
 from macaron.conversation import Hop, Step, Usage
 from macaron.store.base import Config, Totals
 from macaron.store.codec import Codec, size_of, text_size
@@ -44,7 +46,7 @@ SELECT seq, scope, session, bytes, summary, note, hops, deleted FROM steps
 WHERE scope = (SELECT id FROM scopes WHERE name = ?) AND id = ?"""
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """A step ready to be written."""
 
     step: Step
@@ -74,7 +76,7 @@ class Found(NamedTuple):
     deleted: int
 
 
-class Put(NamedTuple):
+class Put(Struct, frozen=True):
     """Steps to write, all or none."""
 
     rows: tuple[Row, ...]
