@@ -82,7 +82,7 @@ class _Exchange:
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
         service.admission.check(caller.tenant)
         limits = service.contract.service
-        body = await read_body(receive, headers, limits.max_body_bytes, limits.body_timeout)
+        body = await read_body(scope, receive, limits.max_body_bytes, limits.body_timeout)
         # A large body is decoded on a thread, since the others' requests would wait for it.
         chat = chat_request(body) if len(body) < 1_000_000 else await asyncio.to_thread(chat_request, body)
         del body
