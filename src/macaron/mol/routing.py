@@ -45,6 +45,7 @@ class Router:
         self._contract = contract
         self._template = template
         self._observer = observer
+        self._labels = registry.labels
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
         self._memo: OrderedDict[tuple[str, str], str] = OrderedDict()
@@ -98,7 +99,7 @@ class Router:
             messages=question_messages(asked),
             options=self._options,
             stream=False,
-            choices=self._registry.labels,
+            choices=self._labels,
             prefill=self._template.prefill,
             tenant=request.tenant,
             timeout=self._contract.engine.timeouts.route,

@@ -64,6 +64,7 @@ def own_summary(frame: Frame, answer: Answer, usage: Usage) -> str | None:
 def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None) -> Step:
     request, found = frame.request, frame.found
     outputs = answer.items()
+    said = visible_count(outputs)
     if status is None or (status == "cancelled" and answer.finish):
         status = "incomplete" if answer.finish in ("length", "content_filter") else "completed"
     return Step(
@@ -72,7 +73,7 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         parent=found.parent.id if found.parent else None,
         turn=frame.turn,
         scope=request.scope,
-        depth=found.depth + visible_count(outputs),
+        depth=found.depth + said,
         digest=chain(outputs, found.asked)[-1],
         asked=found.asked if found.parent else "",
         head=frame.head,
@@ -86,7 +87,7 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         inputs=found.new if frame.keep else None,
         outputs=outputs if frame.keep else None,
         input_count=visible_count(found.new),
-        output_count=visible_count(outputs),
+        output_count=said,
         hops=hops,
         summary=own_summary(frame, answer, usage) or None if frame.keep and status == "completed" else None,
     )
