@@ -31,8 +31,9 @@ class AnswerState:
         """Append what the chunk adds to the answer; the usage is kept for the end."""
         if chunk.usage is not None:
             self._usage = chunk.usage
-        for choice in chunk.choices or ():
-            self._add_choice(choice, events)
+        if chunk.choices:
+            for choice in chunk.choices:
+                self._add_choice(choice, events)
 
     def ended(self, expected: int) -> bool:
         """Whether all choices that were begun, and at least `expected`, have ended."""
@@ -74,14 +75,13 @@ class AnswerState:
             events.append(Finish(choice.finish_reason, index))
 
 
-class _ChoiceState:
-    """One choice: whether it has ended, and which calls it has made."""
+class _ChoiceState(Struct):
+    """One choice: whether it has ended, and which calls it has made, by our index and by the engine's."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.ended = False
-        self._calls: list[_CallState] = []
-        self._places: dict[int, int] = {}
+    index: int
+    ended: bool = False
+    calls: list[_CallState] = []
+    places: dict[int, int] = {}
 
     def delta(self, message: AnswerMessage, logprobs: dict[str, Any] | None) -> Delta | None:
         """What the message says, None where that is nothing."""
@@ -104,7 +104,7 @@ class _ChoiceState:
         if isinstance(arguments, dict):
             arguments = msgspec.json.encode(arguments).decode()
         place = self._place(call, function)
-        state = self._calls[place]
+        state = self.calls[place]
         call_id = name = None
         if not state.announced:
             state.announced = True
@@ -117,20 +117,20 @@ class _ChoiceState:
     def _place(self, call: Call, function: Function) -> int:
         """Our index of a call. Some engines number none of them, some all of them 0; a new id with a name is new."""
         if call.index is None:
-            place = len(self._calls) - 1
+            place = len(self.calls) - 1
             known = place >= 0 and not call.id
         else:
-            place = self._places.get(call.index, -1)
+            place = self.places.get(call.index, -1)
             known = place >= 0
-        renamed = bool(known and call.id and function.name and call.id != self._calls[place].call_id)
+        renamed = bool(known and call.id and function.name and call.id != self.calls[place].call_id)
         if known and not renamed:
             return place
-        if len(self._calls) >= MAX_CALLS:
+        if len(self.calls) >= MAX_CALLS:
             raise EngineError(f"The engine sent more than {MAX_CALLS} tool calls in one answer.")
-        self._calls.append(_CallState(call.id or f"call_{uuid4().hex}"))
+        self.calls.append(_CallState(call.id or f"call_{uuid4().hex}"))
         if call.index is not None:
-            self._places[call.index] = len(self._calls) - 1
-        return len(self._calls) - 1
+            self.places[call.index] = len(self.calls) - 1
+        return len(self.calls) - 1
 
 
 class _CallState(Struct):

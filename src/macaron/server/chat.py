@@ -91,9 +91,8 @@ class _Exchange:
             caller.require("trace", "`x-macaron-trace`")
         turn = turn_request(service, caller, chat, headers)
         # In this order: a client that leaves while it waits gives its place in the queue back.
-        async with CancelOnDisconnect(scope, receive) as client, service.admission.place(caller.tenant):
-            events = service.turns.run(turn)
-            async with aclosing(events):
+        with CancelOnDisconnect(scope, receive) as client:
+            async with service.admission.place(caller.tenant), aclosing(service.turns.run(turn)) as events:
                 await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
             self.status = 200
         if client.left:

@@ -98,7 +98,7 @@ class CancelOnDisconnect:
         self._watch: asyncio.Task[None] | None = None
         self.left = False
 
-    async def __aenter__(self) -> CancelOnDisconnect:
+    def __enter__(self) -> CancelOnDisconnect:
         task = asyncio.current_task()
         assert task is not None
         self._main = task
@@ -108,7 +108,7 @@ class CancelOnDisconnect:
             self._watch = asyncio.get_running_loop().create_task(self._until_left())
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if self._departure is not None:
