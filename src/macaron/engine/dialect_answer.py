@@ -31,9 +31,8 @@ class AnswerState:
         """Append what the chunk adds to the answer; the usage is kept for the end."""
         if chunk.usage is not None:
             self._usage = chunk.usage
-        if chunk.choices:
-            for choice in chunk.choices:
-                self._add_choice(choice, events)
+        for choice in chunk.choices or ():
+            self._add_choice(choice, events)
 
     def ended(self, expected: int) -> bool:
         """Whether all choices that were begun, and at least `expected`, have ended."""

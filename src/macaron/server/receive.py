@@ -45,6 +45,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int, timeout: float) 
 
 
 async def _gathered(receive: Receive, limit: int) -> bytes:
+    """See `read_body`."""
     # One buffer, since a list of parts of a few bytes each would be many times as large as the body.
     body = bytearray()
     while True:

@@ -58,7 +58,7 @@ class Tally(Collector):
         self._file = Path(folder) / f"{os.getpid()}.json" if folder else None
 
     def counter(self, name: str) -> dict[str, float]:
-        """The numbers of a counter by its label values, joined by a tab, to be added to in place."""
+        """The numbers of a counter, to be added to in place: by its label values, joined by a tab; a new one is 0."""
         return self._own.counters[name]
 
     def observe(self, name: str, labels: str, value: float) -> None:
