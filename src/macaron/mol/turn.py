@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
 from macaron.engine.base import Engine, EngineEvent, HopRequest
 from macaron.errors import BadRequest, EngineError, MacaronError
@@ -30,7 +32,7 @@ from macaron.registry.cards import Registry, Specialist
 from macaron.store.base import Store
 
 
-class Chosen(NamedTuple):
+class Chosen(Struct, frozen=True):
     """First event of a turn: who answers, and how that was decided."""
 
     specialist: Specialist
@@ -39,7 +41,7 @@ class Chosen(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-class Answered(NamedTuple):
+class Answered(Struct, frozen=True):
     """The answer is whole but not durable yet: what tells the client so may be prepared, not sent."""
 
     answers: list[Answer]
@@ -48,14 +50,14 @@ class Answered(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-class Done(NamedTuple):
+class Done(Struct, frozen=True):
     """Last event of a turn: it is committed, and the client may know that it is complete."""
 
 
 TurnEvent = Chosen | list[Delta] | Answered | Done
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """Who answers, and the answer if it has been started already."""
 
     specialist: Specialist
@@ -64,7 +66,7 @@ class Decision(NamedTuple):
     held: Held | None = None
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """The answer hop of a turn, asked for but not read yet."""
 
     frame: Frame
@@ -119,14 +121,15 @@ class Turns:
         """
         # All in one generator: another around the answer would be passed by every piece of it, at 0.1 µs or more.
         begun = time.perf_counter()
-        frame, decision, hop, events = await self._ask(request)
+        asked = await self._ask(request)
+        frame, decision = asked.frame, asked.decision
         before = (decision.hop,) if decision.hop else ()
         collector = Collector()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
         chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
         try:
             with self._activity:
-                async with aclosing(events) as batches:
+                async with aclosing(asked.events) as batches:
                     async for batch in batches:
                         deltas = collector.add(batch)
                         if not deltas:
@@ -157,7 +160,7 @@ class Turns:
         self._observer.hop(hops[-1])
         await committed
         # After the terminal event has been written, which it must not keep waiting.
-        asyncio.get_running_loop().call_soon(self._summarise, frame, hop, steps, answers, collector.usage)
+        asyncio.get_running_loop().call_soon(self._summarise, frame, asked.hop, steps, answers, collector.usage)
         yield Done()
 
     async def _ask(self, request: TurnRequest) -> Asked:
@@ -311,7 +314,7 @@ class _Record:
 
     def __init__(self, specialist: Specialist, started: Started) -> None:
         self._specialist = specialist
-        self._started, self._clock = started
+        self._started, self._clock = started.time, started.clock
 
     def hop(self, collector: Collector, outcome: str) -> Hop:
         seconds = time.perf_counter() - self._clock
