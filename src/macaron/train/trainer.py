@@ -32,7 +32,6 @@ from macaron.train.progress import Report, unseen
 from macaron.train.quiet import quiet_libraries, yield_processor
 from macaron.train.record import DataUse, RunRecord, Status
 from macaron.train.sft import dev_metrics, sft_trainer
-from macaron.train.speed import speed_up
 from macaron.train.studio import Studio
 from macaron.train.watch import StopRequest, Watch, watch_callback
 
@@ -286,8 +285,6 @@ class _Run:
             return dpo_trainer(model, fresh, prepared.tokenizer, steps, dev, config, self._folder, callbacks)
         if not config.start:
             model = get_peft_model(model, peft_config)
-        if config.precision == "bfloat16" and model.device.type == "cpu":
-            speed_up(model)
         return sft_trainer(model, prepared.tokenizer, steps, config, self._folder, callbacks)
 
     def _now(self, status: Status, reason: str = "") -> RunRecord:
