@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from benchmarks import report
 from benchmarks.report import Grid, Target, number
@@ -87,8 +88,10 @@ class Bench:
         steps = batches_of(rows, limits)
 
         def build(callback: Any) -> Any:
-            model = self._model(precision)
-            return sft_trainer(model, self._tokenizer, steps, self.config, RunFolder(self._folder), [callback])
+            config = replace(self.config, precision=precision)
+            return sft_trainer(
+                self._model(precision), self._tokenizer, steps, config, RunFolder(self._folder), [callback]
+            )
 
         return self._speed(build, rows)
 

@@ -203,6 +203,6 @@ class Answer(Struct, frozen=True):
         """The answer as items. An empty text beside calls is no item of its own, as in a client's history."""
         items: list[Item] = [Reasoning(self.reasoning)] if self.reasoning else []
         texts = [text for text in (self.text, self.refusal) if text] or [""]
-        if any(text.strip() for text in texts) or not self.calls:
+        if not self.calls or any(map(str.strip, texts)):
             items.append(Message("assistant", tuple(map(Text, texts))))
         return (*items, *self.calls)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from macaron.conversation import Item, Media, Message, Text
 from macaron.hcp import Loaded, load
-from macaron.mol.route import RouteTemplate, question, quote, request_text
+from macaron.mol.route import Question, RouteTemplate, question, quote, request_text
 from tests.mol.heart import Heart, InstantEngine, answering, profile, result, said, user
 
 FIRST = RouteTemplate("Pick a label.", "instruction_first", "", 100)
@@ -26,7 +26,7 @@ def test_the_instruction_comes_first_and_the_request_is_quoted() -> None:
 
 
 def test_the_instruction_comes_last_after_a_blank_line_where_adapters_were_trained_so() -> None:
-    assert question(LAST, "write code") == ("", "write code\n\nPick a label.")
+    assert question(LAST, "write code") == Question("", "write code\n\nPick a label.")
     assert question(LAST, "go on", "L1: planned it").user == "L1: planned it\n\ngo on\n\nPick a label."
 
 

@@ -24,6 +24,7 @@ class AnswerState:
 
     def __init__(self) -> None:
         self._choices: dict[int, _ChoiceState] = {}
+        self._open = 0
         self._usage: UsageCounts | None = None
 
     def add(self, chunk: Chunk, events: list[AnswerEvent]) -> None:
@@ -35,7 +36,7 @@ class AnswerState:
 
     def ended(self, expected: int) -> bool:
         """Whether all choices that were begun, and at least `expected`, have ended."""
-        return len(self._choices) >= expected and all(state.ended for state in self._choices.values())
+        return not self._open and len(self._choices) >= expected
 
     def close(self, expected: int, events: list[AnswerEvent]) -> None:
         """Append the usage.
@@ -44,7 +45,7 @@ class AnswerState:
             EngineError: fewer than `expected` choices have ended, or one that was begun has not.
         """
         if not self.ended(expected):
-            ended = sum(state.ended for state in self._choices.values())
+            ended = len(self._choices) - self._open
             raise EngineError(
                 f"The engine's answer broke off: {ended} of {max(expected, len(self._choices))} choices ended.",
                 code="truncated_engine_answer",
@@ -59,6 +60,7 @@ class AnswerState:
             if len(self._choices) >= MAX_CHOICES or index < 0:
                 raise EngineError(f"The engine sent choice {index}; 0 to {MAX_CHOICES - 1} are accepted.")
             state = self._choices[index] = _ChoiceState(index)
+            self._open += 1
         message = choice.delta or choice.message
         if message is not None:
             delta = state.delta(message, choice.logprobs)
@@ -68,17 +70,17 @@ class AnswerState:
             if choice.finish_reason in UNFINISHED:
                 raise EngineError(f"The engine gave up on the answer ({choice.finish_reason}); its log says why.")
             state.ended = True
+            self._open -= 1
             events.append(Finish(choice.finish_reason, index))
 
 
-class _ChoiceState:
-    """One choice: whether it has ended, and which calls it has made."""
+class _ChoiceState(Struct):
+    """One choice: whether it has ended, and which calls it has made, by our index and by the engine's."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.ended = False
-        self._calls: list[_CallState] = []
-        self._places: dict[int, int] = {}
+    index: int
+    ended: bool = False
+    calls: list[_CallState] = []
+    places: dict[int, int] = {}
 
     def delta(self, message: AnswerMessage, logprobs: dict[str, Any] | None) -> Delta | None:
         """What the message says, None where that is nothing."""
@@ -101,7 +103,7 @@ class _ChoiceState:
         if isinstance(arguments, dict):
             arguments = msgspec.json.encode(arguments).decode()
         place = self._place(call, function)
-        state = self._calls[place]
+        state = self.calls[place]
         call_id = name = None
         if not state.announced:
             state.announced = True
@@ -114,20 +116,20 @@ class _ChoiceState:
     def _place(self, call: Call, function: Function) -> int:
         """Our index of a call. Some engines number none of them, some all of them 0; a new id with a name is new."""
         if call.index is None:
-            place = len(self._calls) - 1
+            place = len(self.calls) - 1
             known = place >= 0 and not call.id
         else:
-            place = self._places.get(call.index, -1)
+            place = self.places.get(call.index, -1)
             known = place >= 0
-        renamed = bool(known and call.id and function.name and call.id != self._calls[place].call_id)
+        renamed = bool(known and call.id and function.name and call.id != self.calls[place].call_id)
         if known and not renamed:
             return place
-        if len(self._calls) >= MAX_CALLS:
+        if len(self.calls) >= MAX_CALLS:
             raise EngineError(f"The engine sent more than {MAX_CALLS} tool calls in one answer.")
-        self._calls.append(_CallState(call.id or f"call_{uuid4().hex}"))
+        self.calls.append(_CallState(call.id or f"call_{uuid4().hex}"))
         if call.index is not None:
-            self._places[call.index] = len(self._calls) - 1
-        return len(self._calls) - 1
+            self.places[call.index] = len(self.calls) - 1
+        return len(self.calls) - 1
 
 
 class _CallState(Struct):
@@ -153,14 +155,11 @@ def _from_parts(parts: Sequence[Any]) -> tuple[str, str]:
 
 def _usage(usage: UsageCounts) -> Usage:
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
-    return Usage(
-        _count(usage.prompt_tokens),
-        _count(usage.completion_tokens),
-        _count(prompt.cached_tokens if prompt is not None else None),
-        _count(completion.reasoning_tokens if completion is not None else usage.reasoning_tokens),
+    counts = (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        prompt.cached_tokens if prompt is not None else None,
+        completion.reasoning_tokens if completion is not None else usage.reasoning_tokens,
     )
-
-
-def _count(given: int | None) -> int:
-    """A number of tokens that can be summed and stored, whatever the engine sent."""
-    return min(max(given or 0, 0), MAX_COUNT)
+    # Numbers that can be summed and stored, whatever the engine sent.
+    return Usage(*[min(max(count, 0), MAX_COUNT) if count else 0 for count in counts])

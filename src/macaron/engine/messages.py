@@ -56,6 +56,8 @@ def _only_reasoning(message: ChatMessage) -> bool:
 
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
     if any(isinstance(part, Media) for part in parts):
         return [{"type": "text", "text": part.text} if isinstance(part, Text) else part.raw for part in parts]
     return text_of(parts)

@@ -81,7 +81,7 @@ class VllmEngine(HttpEngine):
 
     async def _answer_body(self, hop: HopRequest) -> bytes:
         """The body with an answer's room that fits: vLLM refuses a larger one, and clients ask for very large ones."""
-        body = await super()._answer_body(hop)
+        body = self._render(hop, hop.options, self._answer_fields(hop))
         asked = {key: hop.options[key] for key in ANSWER_ROOM if isinstance(hop.options.get(key), int)}
         context = self._context_length
         if not asked or context is None or self._surely_fits(hop, len(body), max(asked.values()), context):

@@ -14,8 +14,9 @@ class Activity:
         self._idle.set()
 
     def __enter__(self) -> None:
+        if not self.running:
+            self._idle.clear()
         self.running += 1
-        self._idle.clear()
 
     def __exit__(self, *_: object) -> None:
         self.running -= 1

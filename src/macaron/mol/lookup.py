@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,7 +48,7 @@ class TurnRequest(Struct, frozen=True):
         return f"{self.tenant}\x1f{self.user}" if self.user else self.tenant
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """Where a request stands in the tree.
 
     Attributes:

@@ -9,7 +9,9 @@ import re
 from collections.abc import Sequence, Set
 from typing import Literal, NamedTuple
 
-from macaron.conversation import Item, Media, Message, Step, text_of
+from msgspec import Struct
+
+from macaron.conversation import Item, Media, Message, Step, Text, text_of
 from macaron.mol.identity import by_model
 from macaron.mol.note import clip, visible_text
 from macaron.mol.view import turns
@@ -32,7 +34,7 @@ class RouteTemplate(NamedTuple):
     input_tokens: int
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True):
     """The messages of a route hop, in the neutral form."""
 
     system: str
@@ -41,10 +43,15 @@ class Question(NamedTuple):
 
 def request_text(items: Sequence[Item]) -> str:
     """What the user asks now: the user's words after the last answer; media by their kind."""
-    start = max((index + 1 for index, item in enumerate(items) if by_model(item)), default=0)
-    recent = [item for item in items[start:] if isinstance(item, Message) and item.role == "user"]
-    asked = recent or [item for item in items if isinstance(item, Message) and item.role == "user"][-1:]
-    return "\n".join(_words(message) for message in asked)
+    recent: list[Message] = []
+    last: list[Message] = []
+    for item in items:
+        if by_model(item):
+            recent = []
+        elif isinstance(item, Message) and item.role == "user":
+            recent.append(item)
+            last = [item]
+    return "\n".join(map(_words, recent or last))
 
 
 def context_text(path: Sequence[Step], tokens: int, hidden: Set[str]) -> str:
@@ -81,5 +88,7 @@ def quote(text: str) -> str:
 
 
 def _words(message: Message) -> str:
+    if len(message.parts) == 1 and isinstance(message.parts[0], Text):
+        return message.parts[0].text.strip()
     media = [f"[{part.kind}]" for part in message.parts if isinstance(part, Media)]
     return "\n".join([text_of(message.parts), *media]).strip()

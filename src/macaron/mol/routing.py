@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from macaron.conversation import Hop, Usage
 from macaron.engine.base import Choice, Engine, HopRequest
@@ -27,7 +29,7 @@ Memo = OrderedDict[tuple[str, str], str]
 """Labels by scope and question."""
 
 
-class Routed(NamedTuple):
+class Routed(Struct, frozen=True):
     """A label, why it was taken, and the hop that was made for it, if any."""
 
     specialist: Specialist
@@ -53,6 +55,7 @@ class Router:
         self._contract = contract
         self._template = template
         self._observer = observer
+        self._labels = registry.labels
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
         self._memo = memo
@@ -98,14 +101,15 @@ class Router:
         mol = self._contract.mol
         tokens = self._template.input_tokens // shrink
         context = context_text(found.path, tokens, found.hidden) if mol.route_context == "labels" else ""
-        asked = question(self._template._replace(input_tokens=tokens), request_text(request.items), context)
+        template = self._template if shrink == 1 else self._template._replace(input_tokens=tokens)
+        asked = question(template, request_text(request.items), context)
         hop = HopRequest(
             kind="route",
             adapter=self._entry.adapter,
             messages=question_messages(asked),
             options=self._options,
             stream=False,
-            choices=self._registry.labels,
+            choices=self._labels,
             prefill=self._template.prefill,
             tenant=request.tenant,
             timeout=self._contract.engine.timeouts.route,

@@ -6,14 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from macaron.engine.base import EngineEvent, HopRequest
 
 HELD_BATCHES = 4096
 
 
-class Started(NamedTuple):
+class Started(Struct, frozen=True):
     """When a hop began: Unix time, and the clock its seconds are counted by."""
 
     time: float

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from macaron.conversation import Answer, Hop, Step, StepStatus, Usage
 from macaron.mol.identity import chain, visible_count
@@ -13,7 +14,7 @@ from macaron.mol.note import BYTES_PER_TOKEN
 from macaron.registry.cards import Specialist
 
 
-class Frame(NamedTuple):
+class Frame(Struct, frozen=True):
     """What all the steps of one request share.
 
     Attributes:
@@ -63,6 +64,7 @@ def own_summary(frame: Frame, answer: Answer, usage: Usage) -> str | None:
 def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, status: StepStatus | None) -> Step:
     request, found = frame.request, frame.found
     outputs = answer.items()
+    said = visible_count(outputs)
     if status is None or (status == "cancelled" and answer.finish):
         status = "incomplete" if answer.finish in ("length", "content_filter") else "completed"
     return Step(
@@ -71,7 +73,7 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         parent=found.parent.id if found.parent else None,
         turn=frame.turn,
         scope=request.scope,
-        depth=found.depth + visible_count(outputs),
+        depth=found.depth + said,
         digest=chain(outputs, found.asked)[-1],
         asked=found.asked if found.parent else "",
         head=frame.head,
@@ -85,7 +87,7 @@ def _step(frame: Frame, answer: Answer, hops: tuple[Hop, ...], usage: Usage, sta
         inputs=found.new if frame.keep else None,
         outputs=outputs if frame.keep else None,
         input_count=visible_count(found.new),
-        output_count=visible_count(outputs),
+        output_count=said,
         hops=hops,
         summary=own_summary(frame, answer, usage) or None if frame.keep and status == "completed" else None,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from macaron.conversation import Answer, Delta, Hop, Step, Usage
@@ -35,7 +36,7 @@ MAX_BYTES_PER_TOKEN = 16
 """A summary is cut beyond this many bytes for each token it may have, whatever the engine made of the limit."""
 
 
-class Job(NamedTuple):
+class Job(Struct, frozen=True):
     """A summary to be made of a step: the answer hop it follows, and what the answer said."""
 
     step: Step

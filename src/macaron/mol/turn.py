@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
 from macaron.engine.base import Engine, EngineEvent, HopRequest
 from macaron.errors import BadRequest, EngineError, MacaronError
@@ -33,7 +35,7 @@ from macaron.registry.cards import Registry, Specialist
 from macaron.store.base import Store
 
 
-class Chosen(NamedTuple):
+class Chosen(Struct, frozen=True):
     """First event of a turn: who answers, and how that was decided."""
 
     specialist: Specialist
@@ -42,7 +44,7 @@ class Chosen(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-class Answered(NamedTuple):
+class Answered(Struct, frozen=True):
     """The answer is whole but not durable yet: what tells the client so may be prepared, not sent."""
 
     answers: list[Answer]
@@ -51,14 +53,14 @@ class Answered(NamedTuple):
     hops: tuple[Hop, ...]
 
 
-class Done(NamedTuple):
+class Done(Struct, frozen=True):
     """Last event of a turn: it is committed, and the client may know that it is complete."""
 
 
 TurnEvent = Chosen | list[Delta] | Answered | Done
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """Who answers, and the answer if it has been started already."""
 
     specialist: Specialist
@@ -67,7 +69,7 @@ class Decision(NamedTuple):
     held: Held | None = None
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """The answer hop of a turn, asked for but not read yet."""
 
     frame: Frame
@@ -151,18 +153,19 @@ class Turns:
         # All in one generator: another around the answer would be passed by every piece of it, at 0.1 µs or more.
         begun = time.perf_counter()
         with self._deciding:
-            frame, decision, hop, events = await self._ask(request)
+            asked = await self._ask(request)
+        frame, decision = asked.frame, asked.decision
         if self._residency.absent:
             # A turn that is deciding holds all adapters, so that none could leave to make room.
-            await self._residency.present(hop.adapter)
+            await self._residency.present(asked.hop.adapter)
         before = (decision.hop,) if decision.hop else ()
         collector = Collector()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
         chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
         try:
             # Nothing is awaited between the decision and this, so that no adapter goes unseen.
-            with self._activity, self._residency.use(hop.adapter):
-                async with aclosing(events) as batches:
+            with self._activity, self._residency.use(asked.hop.adapter):
+                async with aclosing(asked.events) as batches:
                     async for batch in batches:
                         deltas = collector.add(batch)
                         if not deltas:
@@ -174,7 +177,7 @@ class Turns:
                             chosen = None
                         yield deltas
                 if collector.calling:
-                    self._residency.keep(hop.adapter, TOOL_SECONDS)
+                    self._residency.keep(asked.hop.adapter, TOOL_SECONDS)
             if not collector.finished:
                 raise EngineError("The engine ended its answer without a finish.")
         except BaseException as error:
@@ -197,7 +200,7 @@ class Turns:
             self._compare(frame, hops[-1], answers[0])
         await committed
         # After the terminal event has been written, which it must not keep waiting.
-        asyncio.get_running_loop().call_soon(self._summarise, frame, hop, steps, answers, collector.usage)
+        asyncio.get_running_loop().call_soon(self._summarise, frame, asked.hop, steps, answers, collector.usage)
         yield Done()
 
     async def _ask(self, request: TurnRequest) -> Asked:
@@ -369,7 +372,7 @@ class _Record:
 
     def __init__(self, specialist: Specialist, started: Started) -> None:
         self._specialist = specialist
-        self._started, self._clock = started
+        self._started, self._clock = started.time, started.clock
 
     def hop(self, collector: Collector, outcome: str) -> Hop:
         seconds = time.perf_counter() - self._clock

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from macaron.conversation import Item, Message, Step, Text, ToolCall, ToolResult
 
@@ -16,7 +18,7 @@ Block = tuple[Item, ...]
 """Items that belong together: what one request added, or what one answer said."""
 
 
-class Head(NamedTuple):
+class Head(Struct, frozen=True):
     """What stands before the conversation: who the specialist is, the client's system run, the tools."""
 
     identity: str
@@ -24,14 +26,14 @@ class Head(NamedTuple):
     tools: tuple[dict[str, Any], ...]
 
 
-class View(NamedTuple):
+class View(Struct, frozen=True):
     """What one specialist is shown."""
 
     head: Head
     body: tuple[Block, ...]
 
 
-class Turn(NamedTuple):
+class Turn(Struct, frozen=True):
     """The steps of one user turn on a path, oldest first."""
 
     label: str

@@ -85,7 +85,10 @@ class Registry(Struct, frozen=True):
 
     def get(self, label: str) -> Specialist | None:
         """The specialist with a label, None where there is none."""
-        return next((item for item in self.specialists if item.label == label), None)
+        for item in self.specialists:
+            if item.label == label:
+                return item
+        return None
 
     def _named(self, label: str) -> Specialist:
         return next(item for item in self.specialists if item.label == label)

@@ -82,7 +82,7 @@ class _Exchange:
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
         service.admission.check(caller.tenant)
         limits = service.contract.service
-        body = await read_body(receive, headers, limits.max_body_bytes, limits.body_timeout)
+        body = await read_body(scope, receive, limits.max_body_bytes, limits.body_timeout)
         # A large body is decoded on a thread, since the others' requests would wait for it.
         chat = chat_request(body) if len(body) < 1_000_000 else await asyncio.to_thread(chat_request, body)
         del body
@@ -91,9 +91,12 @@ class _Exchange:
             caller.require("trace", "`x-macaron-trace`")
         turn = turn_request(service, caller, chat, headers)
         # In this order: a client that leaves while it waits gives its place in the queue back.
-        async with CancelOnDisconnect(scope, receive) as client, service.admission.place(caller.tenant):
-            events = service.turns_of(caller.tenant).run(turn)
-            async with aclosing(events):
+        with CancelOnDisconnect(scope, receive) as client:
+            # Which turns run it is decided once it has a place: what is in force may change while it waits.
+            async with (
+                service.admission.place(caller.tenant),
+                aclosing(service.turns_of(caller.tenant).run(turn)) as events,
+            ):
                 await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
             self.status = 200
         if client.left:

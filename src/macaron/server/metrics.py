@@ -42,6 +42,10 @@ class Metrics:
     def __init__(self, tracing: Tracing | None = None) -> None:
         self._tracing = tracing
         self.tally = Tally(COUNTERS, HISTOGRAMS, GAUGES, os.environ.get(FOLDER_VARIABLE, ""))
+        self._requests = self.tally.counter("macaron_requests")
+        self._hops = self.tally.counter("macaron_hops")
+        self._tokens = self.tally.counter("macaron_tokens")
+        self._turns = self.tally.counter("macaron_turns")
         self._registry = CollectorRegistry()
         self._registry.register(self.tally)
 
@@ -49,18 +53,18 @@ class Metrics:
         """See `Observer.hop`."""
         if self._tracing is not None:
             self._tracing.hop(hop)
-        tally, usage = self.tally, hop.usage
+        tally, tokens, usage = self.tally, self._tokens, hop.usage
         who = f"{hop.kind}\t{hop.label}"
-        tally.count("macaron_hops", f"{who}\t{hop.outcome if hop.outcome in OUTCOMES else 'failed'}")
+        self._hops[f"{who}\t{hop.outcome if hop.outcome in OUTCOMES else 'failed'}"] += 1
         tally.observe("macaron_hop_seconds", who, hop.seconds)
         if hop.queued:
             tally.observe("macaron_hop_queued_seconds", hop.kind, hop.queued)
         if usage.prompt:
-            tally.count("macaron_tokens", f"{who}\tprompt", usage.prompt)
+            tokens[f"{who}\tprompt"] += usage.prompt
         if usage.completion:
-            tally.count("macaron_tokens", f"{who}\tcompletion", usage.completion)
+            tokens[f"{who}\tcompletion"] += usage.completion
         if usage.cached:
-            tally.count("macaron_tokens", f"{who}\tcached", usage.cached)
+            tokens[f"{who}\tcached"] += usage.cached
 
     def first_token(self, label: str, seconds: float) -> None:
         """See `Observer.first_token`."""
@@ -68,19 +72,19 @@ class Metrics:
 
     def speculation(self, outcome: Speculation) -> None:
         """See `Observer.speculation`."""
-        self.tally.count("macaron_speculation", outcome)
+        self.tally.counter("macaron_speculation")[outcome] += 1
 
     def event(self, event: Event) -> None:
         """See `Observer.event`."""
-        self.tally.count("macaron_events", event)
+        self.tally.counter("macaron_events")[event] += 1
 
     def turn(self, label: str, reason: str) -> None:
         """A turn has got its specialist."""
-        self.tally.count("macaron_turns", f"{label}\t{reason}")
+        self._turns[f"{label}\t{reason}"] += 1
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         """A request has ended; `endpoint` is the name of a route, never a path."""
-        self.tally.count("macaron_requests", f"{endpoint}\t{status}")
+        self._requests[f"{endpoint}\t{status}"] += 1
         self.tally.observe("macaron_request_seconds", endpoint, seconds)
 
     def load(self, active: int, waiting: int) -> None:

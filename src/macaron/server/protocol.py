@@ -91,7 +91,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        cycle.scope["state"]["departure"] = Departure()
+        state = cycle.scope["state"]
+        state["departure"] = Departure()
+        state["arrived"] = lambda: not cycle.more_body
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 
 from starlette.types import Receive, Scope
@@ -23,33 +23,41 @@ def header_map(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int, timeout: float) -> bytes:
-    """The whole request body.
+async def read_body(scope: Scope, receive: Receive, limit: int, timeout: float) -> bytes:
+    """The whole request body. One that is here already, as most are, needs no clock.
 
     Raises:
         TooLarge: before more than `limit` bytes are kept.
         TimedOut: the client took longer than `timeout` seconds.
         ClientLeft: it did.
     """
-    declared = headers.get(b"content-length", b"")
+    declared = header_map(scope).get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(limit)
+    arrived: Callable[[], bool] | None = scope["state"].get("arrived")
+    if arrived is not None and arrived():
+        return await _gathered(receive, limit)
     try:
         async with asyncio.timeout(timeout):
-            # One buffer, since a list of parts of a few bytes each would be many times as large as the body.
-            body = bytearray()
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientLeft
-                part: bytes = message.get("body", b"")
-                if len(body) + len(part) > limit:
-                    raise _too_large(limit)
-                if not message.get("more_body"):
-                    return bytes(body) + part if body else part
-                body += part
+            return await _gathered(receive, limit)
     except TimeoutError:
         raise TimedOut(f"The request body did not arrive within {timeout:g} seconds.") from None
+
+
+async def _gathered(receive: Receive, limit: int) -> bytes:
+    """See `read_body`."""
+    # One buffer, since a list of parts of a few bytes each would be many times as large as the body.
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        part: bytes = message.get("body", b"")
+        if len(body) + len(part) > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return bytes(body) + part if body else part
+        body += part
 
 
 def _too_large(limit: int) -> TooLarge:
@@ -91,7 +99,7 @@ class CancelOnDisconnect:
         self._watch: asyncio.Task[None] | None = None
         self.left = False
 
-    async def __aenter__(self) -> CancelOnDisconnect:
+    def __enter__(self) -> CancelOnDisconnect:
         task = asyncio.current_task()
         assert task is not None
         self._main = task
@@ -101,7 +109,7 @@ class CancelOnDisconnect:
             self._watch = asyncio.get_running_loop().create_task(self._until_left())
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if self._departure is not None:

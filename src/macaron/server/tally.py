@@ -7,6 +7,8 @@ service leave their numbers in files, which whoever is asked adds up; a dead wor
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -48,17 +50,16 @@ class Tally(Collector):
     ) -> None:
         self._kinds = {kind.name: kind for kind in (*counters, *histograms, *gauges)}
         self._own = Numbers(
-            counters={kind.name: {} for kind in counters},
+            counters={kind.name: defaultdict(float) for kind in counters},
             histograms={kind.name: {} for kind in histograms},
             gauges={kind.name: 0.0 for kind in gauges},
         )
         self._others: list[Numbers] = []
         self._file = Path(folder) / f"{os.getpid()}.json" if folder else None
 
-    def count(self, name: str, labels: str, amount: float = 1) -> None:
-        """Add to a counter. `labels` are its label values, joined by a tab."""
-        values = self._own.counters[name]
-        values[labels] = values.get(labels, 0) + amount
+    def counter(self, name: str) -> dict[str, float]:
+        """The numbers of a counter, to be added to in place: by its label values, joined by a tab; a new one is 0."""
+        return self._own.counters[name]
 
     def observe(self, name: str, labels: str, value: float) -> None:
         """Add to a histogram."""
@@ -66,12 +67,7 @@ class Tally(Collector):
         buckets = self._own.histograms[name].get(labels)
         if buckets is None:
             buckets = self._own.histograms[name][labels] = [0.0] * (len(bounds) + 2)
-        index = 0
-        for bound in bounds:
-            if value <= bound:
-                break
-            index += 1
-        buckets[index] += 1
+        buckets[bisect_left(bounds, value)] += 1
         buckets[-1] += value
 
     def gauge(self, name: str, value: float) -> None:

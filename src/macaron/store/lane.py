@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from macaron.errors import StoreError
 
@@ -17,14 +19,14 @@ Work = TypeVar("Work")
 """What a lane is given to do; only its `run` knows how to call it."""
 
 
-class Job(NamedTuple, Generic[Work]):
+class Job(Struct, Generic[Work], frozen=True):
     """One operation and who waits for it; nobody where the store gave it to itself."""
 
     work: Work
     future: asyncio.Future[Any] | None = None
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True):
     """What an operation gave, or why it failed."""
 
     future: asyncio.Future[Any] | None
@@ -133,10 +135,11 @@ class Lane(Generic[Work]):
 
     def _resolve(self, outcomes: Sequence[Outcome]) -> None:
         self._pending -= len(outcomes)
-        for future, value, error in outcomes:
+        for outcome in outcomes:
+            future = outcome.future
             if future is None or future.done():
                 continue
-            if error is None:
-                future.set_result(value)
+            if outcome.error is None:
+                future.set_result(outcome.value)
             else:
-                future.set_exception(error)
+                future.set_exception(outcome.error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import reduce
 
 from msgspec.structs import astuple
 
@@ -53,13 +54,12 @@ class Transaction:
 
     def charge(self, scope: int, more: Totals) -> None:
         """Add to a scope's totals, and to everybody's."""
-        for number in (scope, EVERYBODY):
-            old = self._charges.get(number)
-            self._charges[number] = more if old is None else add(old, more)
+        old = self._charges.get(scope)
+        self._charges[scope] = more if old is None else add(old, more)
 
     def finish(self) -> None:
         """Write the totals. Everybody's are written also where nothing changed: that proves that it can be done."""
-        everybody = self._charges.pop(EVERYBODY, Totals())
+        everybody = reduce(add, self._charges.values(), Totals())
         alone = next(iter(self._charges), EVERYBODY) if len(self._charges) < 2 else EVERYBODY
         for scope, more in self._charges.items():
             if scope != alone:

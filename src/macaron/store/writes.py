@@ -9,6 +9,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from msgspec import Struct
+
 from macaron.conversation import Hop, Step, Usage
 from macaron.store.base import Config, Totals
 from macaron.store.codec import Codec, size_of, text_size
@@ -44,7 +46,7 @@ SELECT seq, scope, session, bytes, summary, note, hops, deleted FROM steps
 WHERE scope = (SELECT id FROM scopes WHERE name = ?) AND id = ?"""
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """A step ready to be written."""
 
     step: Step
@@ -74,7 +76,7 @@ class Found(NamedTuple):
     deleted: int
 
 
-class Put(NamedTuple):
+class Put(Struct, frozen=True):
     """Steps to write, all or none."""
 
     rows: tuple[Row, ...]
@@ -168,8 +170,10 @@ def put_summary(tx: Transaction, codec: Codec, scope: str, step_id: str, summary
         return
     hops = found.hops if hop is None else codec.append_hop(found.hops, hop)
     kept = found.summary if summary is None or found.deleted else summary
-    tx.cursor.execute("UPDATE steps SET summary = ?, hops = ? WHERE seq = ?", (kept, hops, found.seq))
     grown = text_size(kept) - text_size(found.summary) + len(hops or b"") - len(found.hops or b"")
+    tx.cursor.execute(
+        "UPDATE steps SET summary = ?, hops = ?, bytes = bytes + ? WHERE seq = ?", (kept, hops, grown, found.seq)
+    )
     usage = hop.usage if hop else Usage()
     _grow(tx, found, Totals(bytes=grown, prompt_tokens=usage.prompt, completion_tokens=usage.completion))
 
@@ -181,8 +185,9 @@ def freeze_note(tx: Transaction, scope: str, step_id: str, note: str) -> str:
         return note
     if found.note is not None:
         return found.note
-    tx.cursor.execute("UPDATE steps SET note = ? WHERE seq = ?", (note, found.seq))
-    _grow(tx, found, Totals(bytes=text_size(note)))
+    size = text_size(note)
+    tx.cursor.execute("UPDATE steps SET note = ?, bytes = bytes + ? WHERE seq = ?", (note, size, found.seq))
+    _grow(tx, found, Totals(bytes=size))
     return note
 
 
@@ -193,9 +198,12 @@ def delete_step(tx: Transaction, codec: Codec, scope: str, step_id: str) -> bool
         return False
     (body,) = tx.cursor.execute("SELECT body FROM bodies WHERE seq = ?", (found.seq,)).fetchone()
     body = codec.empty(body)
+    size = size_of(body, None, None) + len(found.hops or b"")
     tx.cursor.execute("UPDATE bodies SET body = ? WHERE seq = ?", (body, found.seq))
-    tx.cursor.execute("UPDATE steps SET summary = NULL, note = '', deleted = 1 WHERE seq = ?", (found.seq,))
-    _grow(tx, found, Totals(bytes=size_of(body, None, None) + len(found.hops or b"") - found.size))
+    tx.cursor.execute(
+        "UPDATE steps SET summary = NULL, note = '', deleted = 1, bytes = ? WHERE seq = ?", (size, found.seq)
+    )
+    _grow(tx, found, Totals(bytes=size - found.size))
     return True
 
 
@@ -213,6 +221,6 @@ def _find(tx: Transaction, scope: str, step_id: str) -> Found | None:
 
 
 def _grow(tx: Transaction, found: Found, more: Totals) -> None:
-    tx.cursor.execute("UPDATE steps SET bytes = bytes + ? WHERE seq = ?", (more.bytes, found.seq))
+    """Count into its session and scope what a step has grown by."""
     tx.cursor.execute("UPDATE sessions SET bytes = bytes + ? WHERE id = ?", (more.bytes, found.session))
     tx.charge(found.scope, more)

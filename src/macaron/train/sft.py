@@ -14,6 +14,7 @@ from macaron.train.failure import TrainingFailed
 from macaron.train.folder import RunFolder
 from macaron.train.loss import collate, compute
 from macaron.train.processes import process_count
+from macaron.train.speed import speed_up
 
 
 def sft_trainer(
@@ -26,6 +27,9 @@ def sft_trainer(
 ) -> Any:
     """The trainer of a run; `model` is a PEFT model."""
     from trl import SFTConfig, SFTTrainer
+
+    if config.precision == "bfloat16" and model.device.type == "cpu":
+        speed_up(model)
 
     class StepTrainer(SFTTrainer):
         def compute_loss(

@@ -125,9 +125,11 @@ _CHECKS = _public_checks() | _vendor_checks()
 
 def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
     """Take the fields that go to the engine out of `fields`, checked."""
-    known = [name for name in fields if name in _CHECKS]
-    values = {name: fields.pop(name) for name in known}
-    options = {name: _CHECKS[name](value, name) for name, value in values.items() if value is not None}
+    options = {}
+    for name in [name for name in fields if name in _CHECKS]:
+        value = fields.pop(name)
+        if value is not None:
+            options[name] = _CHECKS[name](value, name)
     if "top_logprobs" in options and not options.get("logprobs"):
         raise BadRequest("`top_logprobs` needs `logprobs: true`.", param="top_logprobs", code="invalid_value")
     if not options.get("tools"):

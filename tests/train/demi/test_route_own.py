@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from random import Random
 
@@ -90,6 +91,21 @@ def test_no_phrase_stands_under_two_labels() -> None:
         for phrase in said[first] & said[second]
     }
     assert not shared
+
+
+@pytest.mark.parametrize("word", ["card", "table", "form", "chart", "quiz", "calculator", "timer", "checklist"])
+def test_a_word_of_interfaces_stands_under_at_least_three_labels(word: str) -> None:
+    banks = [load_bank(name, "en") for name in ("chat", "life", "code", "interface")]
+    having = {bank.name for bank in banks if re.search(rf"\b{word}\b", str((bank.intents, bank.slots)))}
+    assert "interface.en" in having
+    assert len(having) >= 3
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_most_phrases_of_interfaces_do_not_say_where_they_are_to_be_shown(language: str) -> None:
+    phrases = [phrase for said in load_bank("interface", language).intents.values() for phrase in said]
+    plain = [phrase for phrase in phrases if "{here}" not in phrase and "{widget}" not in phrase]
+    assert len(plain) > len(phrases) / 2
 
 
 def test_a_bank_that_has_not_so_many_requests_says_how_many_it_has() -> None:

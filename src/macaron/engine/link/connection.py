@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
             self._closed(None)
             return exchange, waiter
         self._keeper.send(transport, call.wire)
-        self._set_deadline(self.loop.time() + self._limits.first_byte)
+        self.deadline = min(self.loop.time() + self._limits.first_byte, call.budget.expires)
         self._keeper.watch(self.deadline)
         return exchange, waiter
 
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         if self._exchange is exchange and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
             if not exchange.complete:
-                self._set_deadline(self.loop.time() + self._limits.idle)
+                self.deadline = min(self.loop.time() + self._limits.idle, exchange.call.budget.expires)
                 self._keeper.watch(self.deadline)
 
     # What the transport reports
@@ -282,7 +282,7 @@ class Connection(asyncio.Protocol):
         if exchange.failure is not None or not exchange.ready:
             return
         first = self.deadline
-        self._set_deadline(self.loop.time() + self._limits.idle)
+        self.deadline = min(self.loop.time() + self._limits.idle, exchange.call.budget.expires)
         if self.deadline < first:
             self._keeper.watch(self.deadline)
         if exchange.call.whole:
@@ -290,10 +290,6 @@ class Connection(asyncio.Protocol):
         if exchange.size > _HIGH_WATER:
             exchange.throttle()
         exchange.wake()
-
-    def _set_deadline(self, when: float) -> None:
-        exchange = self._exchange
-        self.deadline = when if exchange is None else min(when, exchange.call.budget.expires)
 
     def _unreadable(self, exchange: Exchange, error: httptools.HttpParserError) -> None:
         self._clean = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from macaron.errors import EngineError
 
@@ -17,7 +19,7 @@ _MANY_PARTS = 1_024
 """Parts kept apart: an object for each of millions of one-byte chunks would take many times the body's size."""
 
 
-class Budget(NamedTuple):
+class Budget(Struct, frozen=True):
     """The total time of a request: how long, and the loop time at which it is spent."""
 
     seconds: float
@@ -29,7 +31,7 @@ class Budget(NamedTuple):
         return cls(math.inf, math.inf) if seconds is None else cls(seconds, now + seconds)
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True):
     """A request ready to be sent. `whole` wakes the caller once, at the response's end;
     `bodiless` says that the response ends with its headers."""
 

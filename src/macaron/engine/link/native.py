@@ -71,25 +71,22 @@ class NativeLink:
         connection = pool.take()
         if connection is None:
             connection = await pool.open(call.budget)
-        exchange = await _converse(pool, connection, call)
-        if exchange.stale:
-            # Nothing of a response came, so the engine had closed the connection before it saw the request.
+        while True:
+            exchange, arrival = connection.send(call)
+            try:
+                await arrival
+            except BaseException:
+                pool.give_back(connection)
+                raise
+            if not exchange.stale:
+                break
+            # Nothing of a response came, so the engine had closed the connection before it saw the request. A
+            # connection that was just made is never stale.
             connection = await pool.replace(connection, call.budget)
-            exchange = await _converse(pool, connection, call)
         if exchange.failure is not None:
             pool.give_back(connection)
             raise exchange.failure
         return connection, exchange
-
-
-async def _converse(pool: Pool, connection: Connection, call: Call) -> Exchange:
-    exchange, arrival = connection.send(call)
-    try:
-        await arrival
-    except BaseException:
-        pool.give_back(connection)
-        raise
-    return exchange
 
 
 class _Stream:

@@ -77,10 +77,12 @@ class Pool:
 
     def give_back(self, connection: Connection) -> None:
         """End the use of a connection: it becomes idle if it is clean, else it is closed."""
-        if connection.finish():
+        if not connection.finish():
+            self._free_slot()
+        elif self._waiters:
             self._pass_on(connection)
         else:
-            self._free_slot()
+            self._idle.append(connection)
 
     async def close(self) -> None:
         """Close everything; callers that use or await a connection get an EngineError."""

@@ -160,7 +160,7 @@ class _Api:
     async def _body(self, request: Request, kind: type[BodyT]) -> BodyT:
         timeout = self._adapters.service.contract.service.body_timeout
         try:
-            raw = await read_body(request.receive, header_map(request.scope), MAX_BODY, timeout)
+            raw = await read_body(request.scope, request.receive, MAX_BODY, timeout)
             return msgspec.json.decode(raw or b"{}", type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"The body cannot be used: {error}.", param="body", code="invalid_body") from None
