@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import pytest
 
 from macaron.registry.desired import engine_name
 from macaron.registry.revision import adapter_revision
-from tests.doubles.engine_double import EngineDouble
+from tests.doubles.engine_thread import engine_in_thread
 from tests.processes import Home, Service, serving, until
 from tests.registry.check.adapters import adapter
 from tests.server.adapters.conftest import answering_by_adapter
@@ -24,22 +21,6 @@ from tests.server.adapters.conftest import answering_by_adapter
 Profile = Callable[..., str]
 CARD = ("--name", "Poet", "--description", "writes poems")
 WAIVED = ("--waive-route-check", "a test")
-
-
-@contextmanager
-def engine() -> Iterator[EngineDouble]:
-    """The double, in a thread of its own."""
-    loop, double = asyncio.new_event_loop(), EngineDouble(answering_by_adapter)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(double.__aenter__(), loop).result(10)
-        yield double
-    finally:
-        asyncio.run_coroutine_threadsafe(double.__aexit__(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
 
 
 class Desk:
@@ -92,7 +73,10 @@ def poet(tmp_path: Path) -> Path:
 
 
 def test_every_worker_routes_to_it_with_the_next_request(owner: Home, profile: Profile, poet: Path) -> None:
-    with engine() as double, serving(owner, "--profile", profile(address=double.origin), "--workers", "3") as service:
+    with (
+        engine_in_thread(answering_by_adapter) as double,
+        serving(owner, "--profile", profile(address=double.origin), "--workers", "3") as service,
+    ):
         desk = Desk(service, poet)
         assert desk.register().returncode == 0
         assert len(double.loads) == 1
@@ -105,7 +89,10 @@ def test_every_worker_routes_to_it_with_the_next_request(owner: Home, profile: P
 
 
 def test_another_worker_leads_when_the_first_is_killed(owner: Home, profile: Profile, poet: Path) -> None:
-    with engine() as double, serving(owner, "--profile", profile(address=double.origin), "--workers", "2") as service:
+    with (
+        engine_in_thread(answering_by_adapter) as double,
+        serving(owner, "--profile", profile(address=double.origin), "--workers", "2") as service,
+    ):
         desk = Desk(service, poet)
         assert desk.register().returncode == 0
         desk.promote()
@@ -120,7 +107,7 @@ def test_another_worker_leads_when_the_first_is_killed(owner: Home, profile: Pro
 def test_a_service_killed_before_the_load_finishes_it_when_it_starts_again(
     owner: Home, profile: Profile, poet: Path
 ) -> None:
-    with engine() as double:
+    with engine_in_thread(answering_by_adapter) as double:
         document = profile(address=double.origin)
         with serving(owner, "--profile", document) as service:
             desk = Desk(service, poet)
@@ -139,7 +126,7 @@ def test_a_service_killed_before_the_load_finishes_it_when_it_starts_again(
 def test_what_is_promoted_when_the_service_is_killed_is_live_when_it_starts_again(
     owner: Home, profile: Profile, poet: Path
 ) -> None:
-    with engine() as double:
+    with engine_in_thread(answering_by_adapter) as double:
         document = profile(address=double.origin)
         with serving(owner, "--profile", document) as service:
             desk = Desk(service, poet)
