@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from macaron.conversation import HopKind
 from macaron.engine.base import Preempted
 from macaron.engine.llamacpp.gate import ALLOWANCE, Gate, Lane, Limits, Schedule, Ticket
-from macaron.errors import Busy
+from macaron.errors import Busy, EngineError
 from tests.engine.llamacpp.hops import until
 
 
@@ -370,3 +370,22 @@ async def test_gate_that_does_not_run_empty_in_time_is_open_again() -> None:
                 pytest.fail("a hop is running")
         async with asyncio.timeout(5), gate.turn("answer", "a"):
             pass
+
+
+async def test_hop_whose_adapter_left_while_it_waited_fails_and_holds_nobody_up() -> None:
+    lanes = {"a": 1, "b": 1}
+    gate = Gate(Schedule(lambda lane: lanes.get(lane.adapter or "", 0), Limits()))
+
+    async def hop(adapter: str) -> None:
+        async with gate.turn("answer", adapter):
+            pass
+
+    async with gate.closed(5):
+        gone, stays = asyncio.create_task(hop("a")), asyncio.create_task(hop("b"))
+        await until(lambda: gate.waiting == 2)
+        del lanes["a"]
+        gate.expel()
+    with pytest.raises(EngineError, match="not served any more"):
+        await asyncio.wait_for(gone, 5)
+    await asyncio.wait_for(stays, 5)
+    assert (gate.waiting, gate.running) == (0, 0)

@@ -126,6 +126,7 @@ class LlamaCppEngine:
                 config = replace(self._config, registered=registered)
                 await restart(config.slots)
                 self._lay_out(config)
+                self._gate.expel()
             finally:
                 self._relaunching = False
         return asyncio.get_running_loop().time() - began

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from macaron.conversation import HopKind
 from macaron.engine.base import Preempted
-from macaron.errors import Busy
+from macaron.errors import Busy, EngineError
 
 ALLOWANCE: dict[HopKind, int] = {"route": 0, "answer": 8, "summary": 64}
 
@@ -116,6 +116,16 @@ class Schedule:
             self._begin(ticket)
             begun.append(ticket)
         return begun
+
+    def stranded(self) -> list[Ticket]:
+        """Waiting tickets of lanes that have no slots any more; as long as they wait, they can keep others waiting."""
+        return [
+            ticket
+            for lane, queues in self._waiting.items()
+            if not self._capacity(lane)
+            for queue in queues.values()
+            for ticket in queue.values()
+        ]
 
     def to_preempt(self) -> list[Ticket]:
         """Running summaries that should end because a route or an answer waits."""
@@ -218,6 +228,16 @@ class Gate:
         finally:
             self._closed = False
             self._review()
+
+    def expel(self) -> None:
+        """End the wait of hops whose adapter is gone."""
+        for ticket in self._schedule.stranded():
+            turn = self._turns[ticket.number]
+            if not turn.done():
+                gone = f"adapter {ticket.lane.adapter!r} left the engine while a {ticket.kind} hop waited for it"
+                turn.set_exception(
+                    EngineError("The specialist is not served any more.", code="adapter_gone", detail=gone)
+                )
 
     async def _until_empty(self, seconds: float) -> None:
         self._empty.clear()
