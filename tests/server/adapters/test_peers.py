@@ -12,11 +12,14 @@ def meeting(*workers: int) -> Meeting:
     return Meeting(lambda: workers)
 
 
-async def test_the_eldest_that_has_spoken_leads() -> None:
-    at = meeting(1, 2)
+async def test_the_first_that_has_spoken_leads_as_long_as_it_runs() -> None:
+    workers = [1, 2]
+    at = Meeting(lambda: workers)
     assert (await at.meet(Report(2, 5))).leads
+    assert not (await at.meet(Report(1, 5))).leads
+    assert (await at.meet(Report(2, 5))).leads
+    workers.remove(2)
     assert (await at.meet(Report(1, 5))).leads
-    assert not (await at.meet(Report(2, 5))).leads
 
 
 async def test_the_generation_is_the_oldest_of_all_and_unknown_while_one_is_silent() -> None:

@@ -122,10 +122,11 @@ class Meeting:
     """Where the workers of one service meet. Used from one event loop."""
 
     def __init__(self, workers: Callable[[], Sequence[int]]) -> None:
-        """`workers` gives the process ids of all workers that run, the eldest first."""
+        """`workers` gives the process ids of all workers that run."""
         self._workers = workers
         self._reports: dict[int, Report] = {}
         self._findings = Findings()
+        self._chosen: int | None = None
         self._news = 1
         self._changed = asyncio.Event()
 
@@ -168,7 +169,11 @@ class Meeting:
         )
 
     def _leader(self) -> int | None:
-        return next((number for number in self._workers() if number in self._reports), None)
+        """The first that spoke, as long as it runs: two must never change the engine at once."""
+        running = self._workers()
+        if self._chosen not in running:
+            self._chosen = next((number for number in running if number in self._reports), None)
+        return self._chosen
 
 
 def _summed(all_trials: Iterable[Mapping[str, Comparison]]) -> dict[str, Comparison]:

@@ -87,8 +87,9 @@ class Reconciler:
         self.tell: Callable[[], None] = lambda: None
 
     def adopt(self, findings: Findings) -> None:
-        """Go on where another worker ended."""
+        """Go on where another worker ended; what it was about to bring back may be loaded and not proved."""
         self.findings = findings
+        self._fresh = set(findings.parked)
 
     async def round(self, config: InForce, together: Together) -> None:
         """Look, and do what is to be done now. `findings` says what came of it; `tell` is called as it changes.
@@ -150,7 +151,7 @@ class Reconciler:
     def _may_leave(self, name: str, wanted: Mapping[str, Resident], config: InForce, together: Together) -> bool:
         """Whether every worker knows that no turn may begin on an adapter; none needs it, by the plan."""
         if name in wanted:
-            return together.agreed and name in self.findings.parked
+            return together.agreed and name in together.findings.parked & self.findings.parked
         return together.generation >= config.generation
 
     def _park(self, desired: Desired, listed: frozenset[str]) -> None:
