@@ -56,8 +56,15 @@ class Desk:
     def register(self, folder: Path, label: str = "L4", *more: str) -> str:
         prompt = folder.parent / "prompt.md"
         prompt.write_text("You are a poet.")
-        self.run("register", str(folder), "--label", label, *CARD, str(prompt), *more)
+        self.run("register", str(folder), "--label", label, "--no-wait", *CARD, str(prompt), *more)
+        # The probe waits its turn behind the others' answers, which takes long beside a busy neighbour.
+        until(lambda: self.engine_of(label) == "ready", 90, "the engine has proved it")
         return engine_name(label, adapter_revision(folder))
+
+    def engine_of(self, label: str) -> str:
+        """How far the engine is with the newest revision of a label."""
+        engine = json.loads(self.run("show", label, "--json"))["revisions"][-1]["engine"]
+        return str(engine["state"]) if engine else ""
 
     def promote(self, label: str = "L4") -> None:
         self.run("promote", label, "--waive-route-check", "a test")
