@@ -50,7 +50,7 @@ def sha256_of_listing(hashes: Iterable[tuple[str, str]]) -> str:
 
 
 def seal(path: Path, seal_path: Path, sha256: str) -> None:
-    """Remember the hash of a file, so that a later start need not read it again. Several processes may do so at once."""
+    """Remember the hash of a file, so that a later start need not read it; several processes may do so at once."""
     status = path.stat()
     with NamedTemporaryFile(dir=seal_path.parent, prefix=f"{seal_path.name}.", suffix=".part", delete=False) as part:
         part.write(msgspec.json.encode(Seal(status.st_size, status.st_mtime_ns, sha256)))
