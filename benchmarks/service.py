@@ -1,7 +1,7 @@
 """`make bench`: what the service costs, beside the bare engine, the floor prototype and LiteLLM's proxy, in one run.
 
 Every candidate stands in front of the same engine double. Rounds are interleaved, so that a busy neighbour disturbs
-all of them alike, and each round starts everybody afresh: two processes of the same code differ by up to a tenth, as
+all of them alike, and each round starts everybody afresh: two processes of the same code differed by 8 %, as
 their memory happens to lie. Figures are medians over rounds, and CPU time of the service stands beside every one of
 them, because the machine's cores also carry the load generator and the double.
 """

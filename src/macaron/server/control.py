@@ -30,6 +30,7 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
                 writer.write(reply)
                 await writer.drain()
         except (TimeoutError, ValueError, OSError):
+            # Who asks nothing, or nonsense, or leaves, gets no answer; nobody else is concerned.
             pass
         finally:
             writer.close()
