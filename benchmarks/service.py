@@ -1,8 +1,9 @@
 """`make bench`: what the service costs, beside the bare engine, the floor prototype and LiteLLM's proxy, in one run.
 
 Every candidate stands in front of the same engine double. Rounds are interleaved, so that a busy neighbour disturbs
-all of them alike; figures are medians over rounds, and CPU time of the service stands beside every one of them,
-because the machine's cores also carry the load generator and the double.
+all of them alike, and each round starts everybody afresh: two processes of the same code differed by 8 %, as
+their memory happens to lie. Figures are medians over rounds, and CPU time of the service stands beside every one of
+them, because the machine's cores also carry the load generator and the double.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ EVERYBODY = (DIRECT, ONE, TWO, AIOHTTP, RAW, LITE)
 STREAM_TOKENS = 512
 # Both sides of the summary cap of the benchmark profile, 192 tokens.
 SHORT, LONG = 32, 256
+WARM_SECONDS = 1.0
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -93,20 +95,26 @@ def start_all(stack: ExitStack, folder: Path, options: argparse.Namespace) -> di
     return running
 
 
-def run_rounds(plan: Plan, running: dict[str, Candidate]) -> dict[tuple[str, int, str], Figure]:
+def run_rounds(plan: Plan, options: argparse.Namespace) -> dict[tuple[str, int, str], Figure]:
     """Interleaved rounds; figures by case, connections and candidate."""
     samples: dict[tuple[str, int, str], list[Sample]] = {}
+    for turn in range(plan.rounds):
+        with tempfile.TemporaryDirectory(prefix="macaron-bench-") as folder, ExitStack() as stack:
+            running = start_all(stack, Path(folder), options)
+            for key, sample in _round(plan, running, reverse=bool(turn % 2)):
+                samples.setdefault(key, []).append(sample)
+        print(f"round {turn + 1} of {plan.rounds} done")
+    return {key: summarise(values) for key, values in samples.items()}
+
+
+def _round(plan: Plan, running: dict[str, Candidate], reverse: bool) -> Iterator[tuple[tuple[str, int, str], Sample]]:
     with LoadProcess() as load:
         for candidate in running.values():
-            warm = Workload(candidate.model, tokens=LONG)
-            run_sample(load, candidate, running[DIRECT], warm, 8, 0.5)
-        for turn in range(plan.rounds):
-            for case, candidate in _jobs(running, reverse=bool(turn % 2)):
-                seconds = 0.0 if case.once else plan.seconds
-                sample = run_sample(load, candidate, running[DIRECT], case.workload, case.connections, seconds)
-                samples.setdefault((case.name, case.connections, candidate.name), []).append(sample)
-            print(f"round {turn + 1} of {plan.rounds} done")
-    return {key: summarise(values) for key, values in samples.items()}
+            run_sample(load, candidate, running[DIRECT], Workload(candidate.model, tokens=LONG), 8, WARM_SECONDS)
+        for case, candidate in _jobs(running, reverse):
+            seconds = 0.0 if case.once else plan.seconds
+            sample = run_sample(load, candidate, running[DIRECT], case.workload, case.connections, seconds)
+            yield (case.name, case.connections, candidate.name), sample
 
 
 def _jobs(running: dict[str, Candidate], reverse: bool) -> Iterator[tuple[Case, Candidate]]:
@@ -185,10 +193,9 @@ def main() -> None:
     parser.add_argument("--no-litellm", action="store_true", help="leave LiteLLM's proxy out")
     parser.add_argument("--no-macaron", action="store_true", help="only what the service is compared with")
     options = parser.parse_args()
-    plan = Plan(rounds=1, seconds=0.7) if options.quick else Plan(rounds=3, seconds=1.5)
+    plan = Plan(rounds=1, seconds=0.7) if options.quick else Plan(rounds=5, seconds=1.5)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="macaron-bench-") as folder, ExitStack() as stack:
-        figures = run_rounds(plan, start_all(stack, Path(folder), options))
+    figures = run_rounds(plan, options)
     grids = [figures_grid(figures), report.targets_grid(targets(figures))]
     report.show(grids)
     everything = {

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO
 
 import msgspec
@@ -49,11 +50,11 @@ def sha256_of_listing(hashes: Iterable[tuple[str, str]]) -> str:
 
 
 def seal(path: Path, seal_path: Path, sha256: str) -> None:
-    """Remember the hash of a file, so that a later start need not read it again."""
+    """Remember the hash of a file, so that a later start need not read it; several processes may do so at once."""
     status = path.stat()
-    part = seal_path.with_name(f"{seal_path.name}.part")
-    part.write_bytes(msgspec.json.encode(Seal(status.st_size, status.st_mtime_ns, sha256)))
-    part.replace(seal_path)
+    with NamedTemporaryFile(dir=seal_path.parent, prefix=f"{seal_path.name}.", suffix=".part", delete=False) as part:
+        part.write(msgspec.json.encode(Seal(status.st_size, status.st_mtime_ns, sha256)))
+    os.replace(part.name, seal_path)
 
 
 def sealed_hash(path: Path, seal_path: Path) -> str | None:

@@ -3,7 +3,7 @@
 PEFT computes an adapter's part beside the base's and in the adapter's own precision: for every layer the input is cast,
 and arrays of the output's size are scaled, cast and added. In a small model these passes over memory cost more than the
 products. Here both parts are accumulated into one array in the precision of the base; only the two small matrices are
-cast, and the gradients of the weights of the base, which nobody needs, are not computed.
+cast.
 """
 
 from __future__ import annotations
