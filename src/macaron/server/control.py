@@ -30,8 +30,8 @@ async def serve_control(path: Path, handle: Handler) -> asyncio.Server:
                 writer.write(reply)
                 await writer.drain()
         except (TimeoutError, ValueError, OSError, asyncio.CancelledError):
-            # Who asks nothing, or nonsense, or leaves, gets no answer. Cancelled at the end of the service, too: asyncio's
-            # streams take a cancelled task for a fault, and log it.
+            # Who asks nothing, or nonsense, or leaves, gets no answer. Cancelled at the end of the service, too:
+            # asyncio's streams take a cancelled task for a fault, and log it.
             pass
         finally:
             writer.close()
