@@ -26,6 +26,8 @@ _SFT_EXAMPLES = """Examples:
 
   macaron train sft --adapter L2 --data data/code --out runs/code
 
+  macaron train sft --adapter L4 --identity poet.md --data data/poems   a specialist that the profile does not have
+
   macaron train sft --resume --out runs/code                      after it was stopped or killed
 
 Ctrl-C saves a checkpoint and stops."""
@@ -39,10 +41,15 @@ _PUBLISH_EXAMPLES = """Examples:
   macaron train publish runs/code --to myprofile/adapters/L2"""
 
 STOPPED = 130
+HOW_IT_RUNS = ("out", "resume", "config", "dry_run")
+"""Options that are no settings of a run."""
 
 Profile = Annotated[str | None, typer.Option(help="A profile's name or path; demi if left out.")]
 Adapter = Annotated[
     str | None, typer.Option(help="Label of the specialist, such as L2; any name where all data has a label.")
+]
+Identity = Annotated[
+    Path | None, typer.Option(help="File with the system prompt of a specialist that the profile does not have.")
 ]
 Data = Annotated[list[str] | None, typer.Option(help="Folder of a data set, or LABEL=FOLDER; may be repeated.")]
 Out = Annotated[Path | None, typer.Option(help="The run's folder; runs/<id> if left out.")]
@@ -64,32 +71,26 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check data, template an
 
 @app.command(epilog=_SFT_EXAMPLES)
 def sft(
-    profile: Profile = None, adapter: Adapter = None, data: Data = None, out: Out = None, start: From = None,
-    resume: Resume = False, config: ConfigFile = None, epochs: Epochs = None, lr: Lr = None, rank: Rank = None,
-    alpha: Alpha = None, batch_tokens: BatchTokens = None, max_tokens: MaxTokens = None, max_steps: MaxSteps = None,
-    seed: Seed = None, threads: Threads = None, skip_broken: SkipBroken = False, dry_run: DryRun = False,
+    context: typer.Context, profile: Profile = None, adapter: Adapter = None, identity: Identity = None,
+    data: Data = None, out: Out = None, start: From = None, resume: Resume = False, config: ConfigFile = None,
+    epochs: Epochs = None, lr: Lr = None, rank: Rank = None, alpha: Alpha = None, batch_tokens: BatchTokens = None,
+    max_tokens: MaxTokens = None, max_steps: MaxSteps = None, seed: Seed = None, threads: Threads = None,
+    skip_broken: SkipBroken = False, dry_run: DryRun = False,
 ) -> None:  # fmt: skip
     """Train on conversations, and on routes where the adapter is the entry specialist's."""
-    given = _overrides(
-        profile, adapter, data, start, epochs, lr, rank, alpha, batch_tokens, max_tokens, max_steps, seed, threads,
-        skip_broken,
-    )  # fmt: skip
-    _run("sft", config, given, out, resume, dry_run)
+    _run("sft", config, _overrides(context.params), out, resume, dry_run)
 
 
 @app.command(epilog=_DPO_EXAMPLES)
 def dpo(
-    profile: Profile = None, adapter: Adapter = None, data: Data = None, out: Out = None, start: From = None,
-    resume: Resume = False, config: ConfigFile = None, epochs: Epochs = None, lr: Lr = None, rank: Rank = None,
-    alpha: Alpha = None, batch_tokens: BatchTokens = None, max_tokens: MaxTokens = None, max_steps: MaxSteps = None,
-    seed: Seed = None, threads: Threads = None, skip_broken: SkipBroken = False, dry_run: DryRun = False,
+    context: typer.Context, profile: Profile = None, adapter: Adapter = None, identity: Identity = None,
+    data: Data = None, out: Out = None, start: From = None, resume: Resume = False, config: ConfigFile = None,
+    epochs: Epochs = None, lr: Lr = None, rank: Rank = None, alpha: Alpha = None, batch_tokens: BatchTokens = None,
+    max_tokens: MaxTokens = None, max_steps: MaxSteps = None, seed: Seed = None, threads: Threads = None,
+    skip_broken: SkipBroken = False, dry_run: DryRun = False,
 ) -> None:  # fmt: skip
     """Train on pairs of answers of which one is better."""
-    given = _overrides(
-        profile, adapter, data, start, epochs, lr, rank, alpha, batch_tokens, max_tokens, max_steps, seed, threads,
-        skip_broken,
-    )  # fmt: skip
-    _run("dpo", config, given, out, resume, dry_run)
+    _run("dpo", config, _overrides(context.params), out, resume, dry_run)
 
 
 @app.command(epilog=_PUBLISH_EXAMPLES)
@@ -106,27 +107,14 @@ def publish(
     typer.echo(f'{to}\n{record.adapter.revision}\nname it in profile.toml: source = "adapters/{to.name}"')
 
 
-def _overrides(
-    profile: str | None, adapter: str | None, data: list[str] | None, start: str | None, epochs: float | None,
-    lr: float | None, rank: int | None, alpha: int | None, batch_tokens: int | None, max_tokens: int | None,
-    max_steps: int | None, seed: int | None, threads: int | None, skip_broken: bool,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "profile": profile,
-        "adapter": adapter,
-        "data": data or None,
-        "start": start,
-        "epochs": epochs,
-        "optimizer.lr": lr,
-        "lora.rank": rank,
-        "lora.alpha": alpha,
-        "batch.tokens": batch_tokens,
-        "max_tokens": max_tokens,
-        "max_steps": max_steps,
-        "seed": seed,
-        "threads": threads,
-        "skip_broken": skip_broken or None,
-    }
+def _overrides(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings by dotted name from the options as typer read them; None where one was not given."""
+    sections = {"lr": "optimizer.lr", "rank": "lora.rank", "alpha": "lora.alpha", "batch_tokens": "batch.tokens"}
+    settings = {sections.get(name, name): value for name, value in options.items() if name not in HOW_IT_RUNS}
+    settings["data"] = settings["data"] or None
+    settings["skip_broken"] = settings["skip_broken"] or None
+    settings["identity"] = _text(settings["identity"]) if settings["identity"] else None
+    return settings
 
 
 def _run(
@@ -166,6 +154,16 @@ def _config(kind: RunKind, recipe: str | None, given: dict[str, Any], out: Path 
     if resume and out is not None and RunFolder(out).exists:
         return resumed_config(RunFolder(out), {**_dotted(table), **overrides})
     return build_config({"profile": "demi", **table}, overrides)
+
+
+def _text(path: Path) -> str:
+    try:
+        text = path.expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", param="identity") from None
+    if not text:
+        raise ConfigError(f"{path} is empty; write the specialist's system prompt into it", param="identity")
+    return text
 
 
 def _dotted(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

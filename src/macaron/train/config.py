@@ -92,6 +92,7 @@ class TrainConfig(Section, frozen=True):
         profile: name or path of the profile whose base, prompts and template are used.
         adapter: label of the specialist, or another name where all data sets say whose they are.
         data: folders of data sets; `LABEL=FOLDER` for rows of another specialist.
+        identity: system prompt of a specialist that the profile does not have; empty for the profile's own.
         start: `--from`, a run folder whose adapter is trained on; empty for a new one.
         max_tokens: longer rows are refused.
         max_steps: 0 for all that the epochs give.
@@ -105,6 +106,7 @@ class TrainConfig(Section, frozen=True):
     profile: str
     adapter: str
     data: tuple[str, ...]
+    identity: str = ""
     start: str = ""
     epochs: float = 1.0
     max_tokens: int = 2048

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from macaron.engine.special import SpecialTokens
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
@@ -24,20 +27,31 @@ from macaron.train.render import ChatTemplate, labels_in
 class Studio:
     """Encodes rows for the specialists of a profile.
 
+    Args:
+        newcomers: system prompts, by label, of specialists that are to join them.
+
     Raises:
-        ConfigError: the profile has no template, or its adapters cannot be read.
+        ConfigError: the profile has no template, its adapters cannot be read, or a newcomer has one of its labels.
     """
 
-    def __init__(self, loaded: Loaded, base: Base, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, loaded: Loaded, base: Base, tokenizer: Tokenizer, newcomers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         mol, engine = loaded.contract.mol, loaded.contract.engine
         self.registry = registry_from(loaded)
         source = loaded.text("engine.llamacpp.chat_template_path", "") or read_gguf(base.weights).chat_template
         template = ChatTemplate(source, SpecialTokens(engine.special_tokens), eos=tokenizer.text(tokenizer.end))
         self._loaded = loaded
         self._tokenizer = tokenizer
+        identities = {specialist.label: specialist.identity for specialist in self.registry.specialists}
+        if taken := identities.keys() & newcomers.keys():
+            reason = (
+                f"the profile has its own system prompt for {min(taken)}; leave --identity out, or choose another label"
+            )
+            raise ConfigError(reason, param="identity")
         self._sft = {
-            specialist.label: SftEncoder(template, tokenizer, specialist.identity, merge_system=mol.merge_system)
-            for specialist in self.registry.specialists
+            label: SftEncoder(template, tokenizer, identity, merge_system=mol.merge_system)
+            for label, identity in {**identities, **newcomers}.items()
         }
         self._route = RouteEncoder(template, tokenizer)
         self._asked = self.question(self.registry, {name: name for name in self.registry.labels})
@@ -82,5 +96,6 @@ class Studio:
         encoder = self._sft.get(label)
         if encoder is None:
             names = ", ".join(self.registry.labels)
-            raise ConfigError(f"{label!r} is no label of this profile; it has {names}", param="adapter")
+            reason = f"{label!r} is no label of this profile; it has {names}; a newcomer's system prompt is --identity"
+            raise ConfigError(reason, param="adapter")
         return encoder

@@ -65,7 +65,8 @@ def prepare_run(config: TrainConfig, *, cache_dir: Path | None = None, progress:
     inputs = read_inputs(config.data, config.adapter, skip_broken=config.skip_broken)
     base = find_base(loaded, cache_dir=cache_dir, progress=progress)
     tokenizer = load_tokenizer(base)
-    studio = Studio(loaded, base, BaseTokenizer(tokenizer))
+    newcomers = {config.adapter: config.identity} if config.identity else {}
+    studio = Studio(loaded, base, BaseTokenizer(tokenizer), newcomers)
     material = encode_inputs(studio, inputs, config)
     steps: Any = (
         plan_steps(studio, material.train, config) if config.kind == "sft" else plan_pairs(material.train, config)

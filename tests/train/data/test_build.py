@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from macaron.errors import ConfigError, Unavailable
+from macaron.models import sha256_of, silent
 from macaron.train.data.build import build
 from macaron.train.data.manifest import Manifest, load_manifest, open_data_set
 from macaron.train.data.packages import Wheel, WheelPackages
@@ -307,6 +308,20 @@ def test_a_builder_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
     path.write_text('name = "r"\nseed = 1\n[[source]]\nname = "s"\nlicence = "MIT"\nbuilder = "no_such_module:rows"')
     with pytest.raises(ConfigError, match=r"source s: no_such_module cannot be imported.*PYTHONPATH"):
         made(load_recipe(path), tmp_path / "out")
+
+
+def test_a_builder_may_be_a_file_beside_the_recipe(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from macaron.train.data.rows import SftRow\n"
+        "def rows(context):\n"
+        "    said = ({'role': 'user', 'content': 'hello'}, {'role': 'assistant', 'content': 'good day'})\n"
+        "    yield SftRow(id='a', source='mine', messages=said)\n"
+    )
+    path = tmp_path / "recipe.toml"
+    path.write_text('name = "r"\nseed = 1\n[[source]]\nname = "s"\nlicence = "MIT"\nbuilder = "mine.py:rows"')
+    manifest = made(load_recipe(path), tmp_path / "out")
+    assert manifest.sources[0].sha256 == sha256_of(tmp_path / "mine.py", silent)
+    assert manifest.sources[0].given == 1
 
 
 def test_errors_of_ours_pass_through_a_builder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -50,7 +52,7 @@ def gather(recipe: Recipe, packages: Packages, progress: BuildProgress, skip_bro
         ConfigError: a package, builder or file is not there, a builder fails, or a source gives no rows.
         Unavailable: the network failed.
     """
-    builders = {source.name: load_builder(source) for source in recipe.source if source.builder}
+    builders = {source.name: load_builder(source, recipe.folder) for source in recipe.source if source.builder}
     for source in recipe.source:  # before hours of work, not in the middle
         for requirement in source.packages:
             packages.folder(requirement)
@@ -68,21 +70,41 @@ def gather(recipe: Recipe, packages: Packages, progress: BuildProgress, skip_bro
     return found
 
 
-def load_builder(source: SourceSection) -> Builder:
+def load_builder(source: SourceSection, folder: Path) -> Builder:
     """Import the function that a recipe names.
 
+    Args:
+        folder: the recipe's, where a builder's file is looked for.
+
     Raises:
-        ConfigError: there is no such module or function.
+        ConfigError: there is no such module, file or function.
     """
     module_name, _, name = source.builder.partition(":")
+    own = builder_file(source, folder)
     try:
-        builder = getattr(importlib.import_module(module_name), name, None)
-    except ImportError as error:
+        module = _module_of(own) if own else importlib.import_module(module_name)
+    except (ImportError, OSError, SyntaxError) as error:
         reason = f"source {source.name}: {module_name} cannot be imported: {error}"
         raise ConfigError(f"{reason}; is it installed, or its folder in PYTHONPATH?", param="builder") from error
+    builder = getattr(module, name, None)
     if not callable(builder):
         raise ConfigError(f"source {source.name}: {module_name} has no function {name}", param="builder")
     return builder  # type: ignore[no-any-return]
+
+
+def builder_file(source: SourceSection, folder: Path) -> Path | None:
+    """The file of a builder that is one, relative to the recipe."""
+    name = source.builder.partition(":")[0]
+    return folder / name if name.endswith(".py") else None
+
+
+def _module_of(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"macaron_recipe_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class _Declared:
@@ -107,6 +129,8 @@ def _built(
     builder: Builder, gathered: Gathered, recipe: Recipe, packages: Packages, skip_broken: bool
 ) -> Iterator[AnyRow]:
     section = gathered.section
+    if own := builder_file(section, recipe.folder):
+        gathered.sha256 = sha256_of(own, silent)
     random = Random(f"{recipe.seed}:{section.name}")
     context = BuildContext(_Declared(packages, gathered), random, section.limit)
     with _named(section, gathered.report):

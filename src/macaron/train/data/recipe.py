@@ -21,7 +21,7 @@ from macaron.train.data.packages import canonical
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_BUILDER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_BUILDER = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|[\w./-]+\.py):[A-Za-z_]\w*", re.ASCII)
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,7 +34,8 @@ class SourceSection(Section, frozen=True):
     Attributes:
         name: unique in the recipe; the random numbers of a builder are seeded by it.
         licence: SPDX expression of the rows, or words where there is none.
-        builder: `package.module:function`, a `Builder`. It is imported and called.
+        builder: `package.module:function`, or `FILE.py:function` relative to the recipe: a `Builder`. It is imported
+            and called.
         path: a JSONL file of rows, relative to the recipe.
         package: `name==version`, one or several, that the builder reads.
         limit: rows taken at most, 0 for all.
@@ -224,7 +225,8 @@ def _source_problems(source: SourceSection, path: KeyPath) -> Iterator[Problem]:
     if bool(source.builder) == bool(source.path):
         yield Problem(path, "must have either builder or path")
     if source.builder and not _BUILDER.fullmatch(source.builder):
-        yield Problem((*path, "builder"), f"{_shown(source.builder)} is not package.module:function")
+        wanted = "package.module:function or FILE.py:function"
+        yield Problem((*path, "builder"), f"{_shown(source.builder)} is not {wanted}")
     if source.path and source.package:
         yield Problem((*path, "package"), "is only for a builder; a file of rows reads no package")
     if source.limit < 0:
