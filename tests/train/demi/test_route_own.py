@@ -10,17 +10,23 @@ import pytest
 
 from macaron.errors import ConfigError
 from macaron.train.data.source import Builder
-from macaron.train.demi.route import contrast, injections, own, surface, turns
+from macaron.train.demi.route import contrast, deliverables, injections, own, surface, turns
 from macaron.train.demi.route.noise import Noise
 from macaron.train.demi.route.phrases import Bank, fill, load_bank, load_table, requests
 from tests.train.demi.routing import asked, made, routes
 
-BANKS = [(name, language) for name in ("chat", "life", "code", "interface") for language in ("en", "zh")]
+BANKS = [
+    *((name, language) for name in ("chat", "writing", "life", "code", "interface") for language in ("en", "zh")),
+    ("workspace", "en"),
+]
 BUILDERS: list[tuple[Builder, set[str], set[str]]] = [
     (own.chat_en, {"L0"}, {"en"}),
     (own.chat_zh, {"L0"}, {"zh"}),
+    (own.writing_en, {"L0"}, {"en"}),
+    (own.writing_zh, {"L0"}, {"zh"}),
     (own.life_en, {"L1"}, {"en"}),
     (own.life_zh, {"L1"}, {"zh"}),
+    (own.workspace_en, {"L1"}, {"en"}),
     (own.code_en, {"L2"}, {"en"}),
     (own.code_zh, {"L2"}, {"zh"}),
     (own.interface_en, {"L3"}, {"en"}),
@@ -30,6 +36,7 @@ BUILDERS: list[tuple[Builder, set[str], set[str]]] = [
     (own.other_languages, {"L0", "L1", "L2", "L3"}, set(own.OTHER_LANGUAGES)),
     (own.long_requests, {"L0", "L1", "L2", "L3"}, {"en", "zh"}),
     (contrast.rows, {"L0", "L1", "L2", "L3"}, {"en", "zh"}),
+    (deliverables.rows, {"L0", "L1", "L3"}, {"en", "zh"}),
     (injections.rows, {"L0", "L1", "L2", "L3"}, {"en", "zh"}),
     (turns.rows, {"L0", "L1", "L2", "L3"}, {"en", "zh"}),
 ]
@@ -140,6 +147,40 @@ def test_contrast_gives_every_subject_all_four_labels() -> None:
         four = rows[start : start + 4]
         assert [row.label for row in four] == ["L0", "L1", "L2", "L3"]
         assert len({row.group for row in four}) == 1
+
+
+def test_a_subject_is_a_text_an_affair_and_something_to_press_and_stands_on_one_side_of_a_split() -> None:
+    rows = routes(made(deliverables.rows, 120))
+    for start in range(0, 120, 3):
+        three = rows[start : start + 3]
+        assert [row.label for row in three] == ["L0", "L1", "L3"]
+        assert len({(row.group, row.language) for row in three}) == 1
+    assert len({row.group for row in rows}) == 40
+
+
+def test_every_subject_has_a_name_of_its_own_and_three_deliverables() -> None:
+    subjects = [subject for table in load_table("deliverables").values() for subject in table]
+    assert all(len(subject) == 4 for subject in subjects)
+    assert len({name for name, *_ in subjects}) == len(subjects)
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ["budget", "booking", "bill", "mail", "app", "form", "dashboard", "questionnaire", "hotel"]),
+        ("zh", ["预算", "民宿", "电费", "邮件", "应用", "报名表", "大屏", "问卷", "用药", "文件"]),
+    ],
+)
+def test_texts_are_asked_for_about_what_the_other_labels_do(language: str, words: list[str]) -> None:
+    bank = load_bank("writing", language)
+    assert not [word for word in words if word not in str((bank.intents, bank.slots))]
+
+
+@pytest.mark.parametrize("builder", [own.writing_en, own.writing_zh])
+def test_texts_are_asked_for_in_a_line_and_in_several_paragraphs(builder: Builder) -> None:
+    lines = [asked(row).count("\n") for row in routes(made(builder, ROWS))]
+    assert sum(count == 0 for count in lines) >= ROWS // 4
+    assert sum(count >= 2 for count in lines) >= ROWS // 4
 
 
 def test_a_false_label_around_a_request_does_not_change_its_label() -> None:

@@ -24,6 +24,16 @@ def chat_zh(context: BuildContext) -> Iterator[AnyRow]:
     return _rows(context, "chat", "L0", "zh")
 
 
+def writing_en(context: BuildContext) -> Iterator[AnyRow]:
+    """Texts to write, whatever they are about, in English."""
+    return _rows(context, "writing", "L0", "en")
+
+
+def writing_zh(context: BuildContext) -> Iterator[AnyRow]:
+    """The same in Chinese."""
+    return _rows(context, "writing", "L0", "zh")
+
+
 def life_en(context: BuildContext) -> Iterator[AnyRow]:
     """Coordination in someone's life and service domains, in English."""
     return _rows(context, "life", "L1", "en")
@@ -32,6 +42,11 @@ def life_en(context: BuildContext) -> Iterator[AnyRow]:
 def life_zh(context: BuildContext) -> Iterator[AnyRow]:
     """The same in Chinese."""
     return _rows(context, "life", "L1", "zh")
+
+
+def workspace_en(context: BuildContext) -> Iterator[AnyRow]:
+    """Terse instructions on someone's own mail, calendar, chat, bank, files and bookings, in English."""
+    return _rows(context, "workspace", "L1", "en")
 
 
 def code_en(context: BuildContext) -> Iterator[AnyRow]:
