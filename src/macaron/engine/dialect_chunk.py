@@ -44,6 +44,7 @@ class ChunkChoice(Struct):
     message: AnswerMessage | None = None
     finish_reason: str | None = None
     logprobs: dict[str, Any] | None = None
+    token_ids: Any = None
 
 
 class PromptDetails(Struct):
@@ -73,6 +74,7 @@ class Chunk(Struct):
 
     choices: list[ChunkChoice] | None = None
     usage: UsageCounts | None = None
+    prompt_token_ids: Any = None
     error: Any = None
     object: Any = None
 
