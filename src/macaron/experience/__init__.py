@@ -6,7 +6,7 @@ another life: the store forgets conversations, experience is kept until it is to
 
 from __future__ import annotations
 
-from macaron.experience.base import Consent, Reaction, Record, Turn, Wanted
+from macaron.experience.base import Consent, Reaction, ReactionKind, Record, Turn, Wanted
 from macaron.experience.file import create, experience_path
 from macaron.experience.read import ExperienceFile, SessionUse
 from macaron.experience.recorder import Bounds, Counts, Recorder
@@ -17,6 +17,7 @@ __all__ = [
     "Counts",
     "ExperienceFile",
     "Reaction",
+    "ReactionKind",
     "Record",
     "Recorder",
     "SessionUse",

@@ -157,7 +157,7 @@ class Recorder:
     def _encoded(self, record: Record) -> _Row | None:
         try:
             body = self._encoder.encode(record)
-        except (TypeError, ValueError, RecursionError) as error:
+        except Exception as error:  # a client's numbers and texts are in it, and one must not cost the others
             self._complain(error)
             return None
         return _Row(record, body) if len(body) <= MAX_RECORD else None
