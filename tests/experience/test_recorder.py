@@ -127,7 +127,7 @@ async def test_two_workers_write_one_file(tmp_path: Path) -> None:
         assert file.totals().turns == 100
 
 
-async def test_a_full_disk_loses_turns_and_heals(tiny_disk: Path) -> None:  # noqa: F811
+async def test_a_full_disk_loses_turns_and_heals(tiny_disk: Path) -> None:
     path = tiny_disk / "t.experience"
     recorder = recorder_at(path)
     ballast = fill(tiny_disk)

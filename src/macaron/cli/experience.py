@@ -114,7 +114,7 @@ def show(
     if turn is None:
         raise NotFound(f"{response!r} is not recorded; `macaron experience list` shows what is", param="response_id")
     if as_json:
-        typer.echo(msgspec.json.format(_encoded(turn), indent=2).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(turn), indent=2).decode())
         return
     console = Console(markup=False, highlight=False)
     for name, value in _facts(turn):
@@ -212,18 +212,12 @@ def _wanted(
         ) from None
 
 
-def _encoded(turn: Turn) -> bytes:
-    return msgspec.json.encode(turn)
-
-
 def _facts(turn: Turn) -> Iterator[tuple[str, str]]:
     record = turn.record
     hops = ", ".join(f"{hop.kind} {hop.label} {hop.seconds:.2f} s" for hop in record.hops)
     options = {name: value for name, value in record.options.items() if name != "tools"}
-    yield (
-        "answer",
-        f"{record.id} ({record.status}), {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.created))}",
-    )
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+    yield "answer", f"{record.id} ({record.status}), {when}"
     yield "tenant", f"{record.tenant}, session {record.session}"
     yield "consent", turn.consent.consent + (f" ({turn.consent.licence})" if turn.consent.licence else "")
     yield "label", f"{record.label} ({record.reason}), {record.revision}"

@@ -1,4 +1,4 @@
-"""Where an answer or an adapter comes from, and what became of a recorded answer: answer, revision, run, data, turns."""
+"""Where an answer or an adapter comes from: revision, run, data, recorded turns; and what a recorded answer went into."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Shape = TypeVar("Shape")
 
 
 class KnownRun(NamedTuple):
-    """A run's record and where it was found; `folder` is the run's own, None where only an adapter carries the record."""
+    """A run's record and where it was found; `folder` is the run's own, None where an adapter alone has the record."""
 
     record: RunRecord
     place: Path

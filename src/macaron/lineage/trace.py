@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
     Attributes:
         loaded, registry: the profile that is served.
-        store: file of the service's store, None for one in memory; recorded turns and registered adapters are beside it.
+        store: file of the service's store, None for one in memory; recorded turns and adapters are beside it.
         runs, data: folders of training runs and of data sets.
     """
 
@@ -85,7 +85,7 @@ class _Adapters:
             return next(known, f"sha256:{digits}" if len(digits) == 64 else None)
         folder = Path(name).expanduser()
         whole = all((folder / file).is_file() for file in ADAPTER_FILES)
-        return adapter_revision(folder) if whole or folder.suffix == ".gguf" and folder.is_file() else None
+        return adapter_revision(folder) if whole or (folder.suffix == ".gguf" and folder.is_file()) else None
 
     def found(self, revision: str) -> _Found:
         """What is known of a revision."""
@@ -113,8 +113,8 @@ def trace(name: str, places: Places) -> Lineage:
         revision = answer.revision if answer is not None else adapters.named(name)
         if revision is None:
             raise NotFound(
-                f"{name!r} is no answer and no adapter that is known here; name a response id, a label, a revision or an "
-                "adapter's folder, and the service's --profile or --store",
+                f"{name!r} is no answer and no adapter that is known here; name a response id, a label, a revision or "
+                "an adapter's folder, and the service's --profile or --store",
                 param="name",
             )
         found = adapters.found(revision)
