@@ -109,7 +109,7 @@ def _ask(service: Service) -> Any:
     reply = service.http(seconds=120).chat(
         "Explain what a list in Python is.",
         headers={"x-macaron-adapter": "L2"},
-        model="demi",
+        model="macaron-demi",
         temperature=0.8,
         seed=11,
         max_tokens=40,

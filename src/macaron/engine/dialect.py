@@ -109,7 +109,7 @@ class EventParser:
                 return
             if not text:
                 return
-        self._answer.add(decoded_chunk(payload, "chunk"), events)
+        self._answer.add(decoded_chunk(payload, "chunk", tokens=self._answer.tokens_only), events)
 
 
 def events_from_completion(
@@ -125,7 +125,7 @@ def events_from_completion(
     """
     events: list[AnswerEvent] = []
     answer = AnswerState(sampled=sampled, logprobs=logprobs)
-    answer.add(decoded_chunk(body, "completion"), events)
+    answer.add(decoded_chunk(body, "completion", tokens=answer.tokens_only), events)
     answer.close(choices, events)
     return events
 

@@ -10,7 +10,16 @@ import msgspec
 from msgspec import Struct, field
 
 from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Usage
-from macaron.engine.dialect_chunk import AnswerMessage, Call, Chunk, ChunkChoice, Function, UsageCounts
+from macaron.engine.dialect_chunk import (
+    AnswerMessage,
+    Call,
+    Chunk,
+    ChunkChoice,
+    Function,
+    TokenChoice,
+    TokenChunk,
+    UsageCounts,
+)
 from macaron.engine.dialect_sampled import SampledTokens, token_ids
 from macaron.errors import EngineError
 
@@ -32,11 +41,13 @@ class AnswerState:
         self._sampled = sampled
         self._logprobs = logprobs
         self._prompt: tuple[int, ...] = ()
+        # Nobody but the record wants the tokens, so that a chunk need not be taken to pieces.
+        self.tokens_only = sampled and not logprobs
         self._choices: dict[int, _ChoiceState] = {}
         self._open = 0
         self._usage: UsageCounts | None = None
 
-    def add(self, chunk: Chunk, events: list[AnswerEvent]) -> None:
+    def add(self, chunk: Chunk | TokenChunk, events: list[AnswerEvent]) -> None:
         """Append what the chunk adds to the answer; the usage is kept for the end."""
         if chunk.usage is not None:
             self._usage = chunk.usage
@@ -64,7 +75,7 @@ class AnswerState:
         if self._usage is not None:
             events.append(_usage(self._usage))
 
-    def _add_choice(self, choice: ChunkChoice, events: list[AnswerEvent]) -> None:
+    def _add_choice(self, choice: ChunkChoice | TokenChoice, events: list[AnswerEvent]) -> None:
         index = choice.index or 0
         state = self._choices.get(index)
         if state is None:
@@ -76,7 +87,8 @@ class AnswerState:
             state.tokens.add(choice)
         message = choice.delta or choice.message
         if message is not None:
-            delta = state.delta(message, choice.logprobs if self._logprobs else None)
+            shown = choice.logprobs if self._logprobs and isinstance(choice, ChunkChoice) else None
+            delta = state.delta(message, shown)
             if delta is not None:
                 events.append(delta)
         if choice.finish_reason and not state.ended:

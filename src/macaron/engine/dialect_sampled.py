@@ -10,7 +10,7 @@ import math
 from typing import Any, Final
 
 from macaron.conversation import Sampled
-from macaron.engine.dialect_chunk import ChunkChoice
+from macaron.engine.dialect_chunk import ChunkChoice, TokenChoice
 
 MAX_TOKENS: Final = 1_048_576
 MAX_ID: Final = 2**31
@@ -23,16 +23,23 @@ class SampledTokens:
         self._ids: list[int] = []
         self._logprobs: list[float] = []
 
-    def add(self, choice: ChunkChoice) -> None:
+    def add(self, choice: ChunkChoice | TokenChoice) -> None:
         """Take what one chunk says."""
+        if len(self._ids) >= MAX_TOKENS or len(self._logprobs) >= MAX_TOKENS:
+            return
+        if isinstance(choice, TokenChoice):
+            known = (choice.logprobs and choice.logprobs.content) or []
+            self._logprobs += [entry.logprob for entry in known]
+            told = choice.token_ids
+            self._ids += [entry.id for entry in known if entry.id is not None] if told is None else told
+            return
         entries = choice.logprobs.get("content") if choice.logprobs else None
         listed: list[Any] = entries if isinstance(entries, list) else []
         found = choice.token_ids
         if found is None:
             found = [entry.get("id") for entry in listed if isinstance(entry, dict)]
-        if len(self._ids) < MAX_TOKENS:
-            self._ids += token_ids(found)
-            self._logprobs += [_logprob(entry) for entry in listed]
+        self._ids += token_ids(found)
+        self._logprobs += [_logprob(entry) for entry in listed]
 
     def event(self, choice: int, prompt: tuple[int, ...]) -> Sampled:
         """What was sampled so far."""

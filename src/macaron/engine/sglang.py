@@ -73,9 +73,6 @@ class SglangEngine(HttpEngine):
         """See `Pluggable.unload_adapter`."""
         await self._changed("/unload_lora_adapter", {"lora_name": name})
 
-    def _sampled_fields(self) -> dict[str, Any]:
-        return {"logprobs": True}
-
     async def _changed(self, path: str, body: dict[str, str]) -> None:
         """One of the calls, which also answer 200 when they failed."""
         raw = await self._adapter_call(path, body, "start SGLang with --enable-lora, in a version that has it")

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -25,7 +26,7 @@ from macaron.experience.file import connect, file_error
 
 log = logging.getLogger("macaron.experience")
 
-BATCH_SECONDS = 0.05
+BATCH_SECONDS = 0.1
 """Turns are handed over together this often, so that the thread is not woken for each."""
 
 QUEUE_TURNS, QUEUE_BYTES = 4096, 67_108_864
@@ -37,7 +38,10 @@ MAX_RECORD = 16_777_216
 SLICE = 256
 AGE_SECONDS, COMPLAIN_SECONDS = 60.0, 60.0
 
-INSERT = "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ROWS = (64, 16, 4, 1)
+"""Rows of one statement. Each statement lets the event loop have the interpreter and takes it back, which costs more
+than the row; and few lengths of them are compiled once."""
+
 OLDEST = "SELECT seq, bytes, created FROM turns ORDER BY seq LIMIT ?"
 
 
@@ -167,8 +171,8 @@ class Recorder:
         db.execute("BEGIN IMMEDIATE")
         first = 1 + (db.execute("SELECT max(seq) FROM turns").fetchone()[0] or 0)
         heads = [self._head(first + at, row) for at, row in enumerate(rows)]
-        db.executemany(INSERT, heads)
-        db.executemany("INSERT INTO bodies VALUES (?, ?)", [(first + at, row.body) for at, row in enumerate(rows)])
+        _insert(db, "turns", heads)
+        _insert(db, "bodies", [(first + at, row.body) for at, row in enumerate(rows)])
         size = sum(len(row.body) for row in rows)
         change = "UPDATE totals SET turns = turns + ?, bytes = bytes + ? RETURNING bytes"
         total: int = db.execute(change, (len(rows), size)).fetchone()[0]
@@ -223,6 +227,15 @@ class Recorder:
         if now - self._complained >= COMPLAIN_SECONDS:
             self._complained = now
             log.error("turns were not recorded: %s", file_error(self._path, error).message)
+
+
+def _insert(db: sqlite3.Connection, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+    at = 0
+    for size in ROWS:
+        while len(rows) - at >= size:
+            values = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * size)
+            db.execute(f"INSERT INTO {table} VALUES {values}", tuple(chain.from_iterable(rows[at : at + size])))
+            at += size
 
 
 def _characters(record: Record) -> int:

@@ -1,4 +1,4 @@
-"""Where an answer or an adapter comes from: revision, run, data, recorded turns; and what a recorded answer went into."""
+"""Where an answer or an adapter comes from, to the recorded turns behind it; and what a recorded answer went into."""
 
 from __future__ import annotations
 

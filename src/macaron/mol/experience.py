@@ -76,7 +76,6 @@ class Experience:
     def _record(self, frame: Frame, hop: HopRequest, reason: str, said: Said, at: int, whole: bool) -> Record:
         request, step, answer = frame.request, said.steps[at], said.answers[at]
         sampled = said.sampled.get(answer.choice) or Sampled()
-        head = View(Head(frame.specialist.identity, request.system, ()), ())
         return Record(
             id=step.id,
             tenant=request.tenant,
@@ -95,7 +94,7 @@ class Experience:
             reason=reason,
             status=step.status,
             hops=step.hops,
-            given=len(view_messages(head, merge_system=self._merge)),
+            given=self._given(frame) if request.system else int(bool(frame.specialist.identity)),
             system=tuple(text_of(message.parts) for message in request.system),
             messages=tuple(hop.messages),
             options=dict(hop.options),
@@ -106,6 +105,10 @@ class Experience:
             ids=sampled.ids if whole else (),
             logprobs=sampled.logprobs if whole and len(sampled.logprobs) in (0, len(sampled.ids)) else (),
         )
+
+    def _given(self, frame: Frame) -> int:
+        head = Head(frame.specialist.identity, frame.request.system, ())
+        return len(view_messages(View(head, ()), merge_system=self._merge))
 
 
 def covers(said: Said) -> bool:
