@@ -185,7 +185,22 @@ class Finish(Struct, frozen=True):
     choice: int = 0
 
 
-AnswerEvent = Delta | Finish | Usage
+class Sampled(Struct, frozen=True):
+    """The tokens of one choice as they were sampled; comes before its `Finish`, where a hop asks for them.
+
+    Attributes:
+        ids: token ids, the end token included where the engine tells it; empty where it tells none.
+        logprobs: natural logarithms of their probabilities, before temperature, penalties and grammar.
+        prompt: token ids of the prompt, where the engine gives them with the answer.
+    """
+
+    choice: int = 0
+    ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    prompt: tuple[int, ...] = ()
+
+
+AnswerEvent = Delta | Finish | Usage | Sampled
 
 
 class Answer(Struct, frozen=True):

@@ -213,3 +213,26 @@ def test_roots_of_adapters_are_absolute(write: Write, root: str) -> None:
 def test_the_engines_folder_of_adapters_is_absolute(write: Write) -> None:
     message = refusal(write, (ENGINE, f'{ENGINE}\nadapter_root = "adapters"'))
     assert "engine.adapter_root: must be an absolute path" in message
+
+
+AGREED = '\n[[experience.tenants]]\ntenant = "acme"\nconsent = "said so"\n'
+
+
+def test_nobody_is_recorded_unless_a_tenant_and_its_consent_are_named(write: Write) -> None:
+    assert load(write()).contract.experience.tenants == ()
+    (entry,) = load(write((ENGINE, ENGINE + AGREED))).contract.experience.tenants
+    assert (entry.tenant, entry.consent, entry.licence) == ("acme", "said so", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (AGREED.replace("said so", " "), "experience.tenants.0.consent: must not be empty"),
+        (AGREED.replace("acme", "a b"), "experience.tenants.0.tenant: must be the name of a key"),
+        (AGREED + AGREED, "experience.tenants: 'acme' is there 2 times"),
+        (AGREED.replace('consent = "said so"', ""), "experience.tenants.0.consent: is missing"),
+        (AGREED + '[store]\nchat = "digests"\n', "promises not to"),
+    ],
+)
+def test_recording_needs_names_and_grounds(write: Write, more: str, problem: str) -> None:
+    assert problem in refusal(write, (ENGINE, ENGINE + more))

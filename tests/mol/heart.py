@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Hop, Item, Message, Text, ToolCall, ToolResult
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
+from macaron.experience import Recorder
 from macaron.hcp import Loaded, load
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.observer import Event, Speculation
@@ -78,10 +79,18 @@ class Outcome(NamedTuple):
 class Heart:
     """Turns, to be run without a server."""
 
-    def __init__(self, loaded: Loaded, engine: InstantEngine, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        engine: InstantEngine,
+        registry: Registry | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
         self.engine = engine
         self.store = open_store("memory:", limits=Limits(), durability="normal")
-        self.service = Service(loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None))
+        self.service = Service(
+            loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None), None, recorder
+        )
         self._count = 0
 
     def start(self, items: Sequence[Item], **fields: Any) -> AsyncGenerator[TurnEvent, None]:

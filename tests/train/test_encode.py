@@ -57,6 +57,13 @@ def test_loss_is_on_content_calls_and_the_end_of_every_answer(studio: Studio, to
     assert row.learned[-1] == len(row.ids) - 1
 
 
+def test_answers_that_are_given_carry_no_loss(studio: Studio, tokenizer: BaseTokenizer) -> None:
+    messages = (said("user", "one"), said("assistant", "first"), said("user", "two"), said("assistant", "second"))
+    row = studio.sft(SftRow("a", "s", messages=messages, given=3), "L0")
+    assert learned_text(row, tokenizer) == "second<|im_end|>"
+    assert "first" in whole_text(row, tokenizer)
+
+
 def test_rows_with_the_same_tools_in_any_order_begin_alike_up_to_the_request(
     studio: Studio, tokenizer: BaseTokenizer
 ) -> None:

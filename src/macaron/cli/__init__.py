@@ -18,7 +18,9 @@ def build_cli() -> typer.Typer:
         chat,
         data,
         evals,
+        experience,
         inspect,
+        lineage,
         merge,
         models,
         profile,
@@ -45,12 +47,14 @@ def build_cli() -> typer.Typer:
     app.command(epilog=chat.EXAMPLES)(chat.chat)
     app.command(epilog=status.EXAMPLES)(status.status)
     app.command(epilog=trace.EXAMPLES)(trace.trace)
+    app.command(epilog=lineage.EXAMPLES)(lineage.lineage)
     app.command(epilog=merge.EXAMPLES)(merge.merge)
     app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
     app.add_typer(models.app)
     app.add_typer(adapter.app)
     app.add_typer(profile.app)
     app.add_typer(data.app)
+    app.add_typer(experience.app)
     app.add_typer(train.app)
     app.add_typer(runs.app)
     app.add_typer(evals.build())

@@ -6,12 +6,20 @@ from pathlib import Path
 
 import platformdirs
 
+from macaron.hcp import Loaded
+
 APP = "macaron"
 
 
 def data_folder() -> Path:
     """Stores."""
     return platformdirs.user_data_path(APP)
+
+
+def store_url(loaded: Loaded, override: str) -> str:
+    """The URL of a service's store: as given, as its profile says, or the default file of the profile."""
+    url = override or loaded.contract.store.url
+    return f"sqlite://{data_folder() / f'{loaded.contract.mol.served_model}.db'}" if url == "sqlite://" else url
 
 
 def runtime_folder() -> Path:

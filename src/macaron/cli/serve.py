@@ -13,7 +13,7 @@ import typer
 from msgspec.structs import replace
 from rich.console import Console
 
-from macaron.cli.paths import data_folder, default_key_file, runtime_folder
+from macaron.cli.paths import default_key_file, runtime_folder, store_url
 from macaron.cli.progress import progress_bar
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded, load
@@ -70,7 +70,7 @@ def _options(
     log_level: str,
     environment: Mapping[str, str],
 ) -> ServeOptions:
-    url = _store_url(loaded, store)
+    url = store_url(loaded, store)
     _check(loaded, engine, workers, url)
     loaded = _with_address(loaded, engine)
     if log_level not in ("debug", "info", "warning", "error"):
@@ -106,13 +106,6 @@ def _check(loaded: Loaded, engine: str, workers: int, store: str) -> None:
         )
     if workers > 1 and store == "memory:":
         raise ConfigError("--workers must be 1 with the store `memory:`, which one process keeps; use sqlite.")
-
-
-def _store_url(loaded: Loaded, override: str) -> str:
-    url = override or loaded.contract.store.url
-    if url != "sqlite://":
-        return url
-    return f"sqlite://{data_folder() / f'{loaded.contract.mol.served_model}.db'}"
 
 
 def _key_file(environment: Mapping[str, str], loopback: bool) -> Path | None:

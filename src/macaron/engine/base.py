@@ -50,6 +50,7 @@ class HopRequest(Struct, frozen=True):
         choices: for a route hop, the labels of which exactly one is wanted.
         prefill: for a route hop, the beginning of the assistant's answer that the prompt already contains.
         tenant: isolates prefix caches between tenants where the engine can.
+        sampled: `Sampled` is wanted before the end of each choice, where the engine can tell.
         timeout: seconds the hop may take in all.
     """
 
@@ -62,6 +63,7 @@ class HopRequest(Struct, frozen=True):
     prefill: str = ""
     tenant: str = ""
     timeout: float = 600.0
+    sampled: bool = False
 
 
 class Choice(Struct, frozen=True):
@@ -130,6 +132,19 @@ class Pluggable(Protocol):
         ...
 
 
+@runtime_checkable
+class Tokenizing(Protocol):
+    """An engine that tells the tokens of a prompt only when it is asked for them."""
+
+    async def prompt_ids(self, hop: HopRequest) -> Sequence[int]:
+        """Token ids of the prompt that a hop has, as the engine reads it.
+
+        Raises:
+            EngineError: the engine is not there or failed.
+        """
+        ...
+
+
 class Engine(Protocol):
     """Runs the model. All methods may be called concurrently from one event loop.
 
@@ -166,7 +181,8 @@ class Engine(Protocol):
     def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """Run an answer or summary hop. Yields batches: what arrived together is yielded together.
 
-        Every choice ends with a `Finish`; a `Usage` comes last where the engine counts.
+        Every choice ends with a `Finish`; a `Usage` comes last where the engine counts. Log-probabilities that only
+        `hop.sampled` asks for are in no `Delta`.
 
         Raises:
             BadRequest: the engine refused the request; the message is the engine's own.

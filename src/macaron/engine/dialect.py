@@ -29,12 +29,15 @@ class EventParser:
 
     Args:
         choices: how many the request asked for; a stream that breaks off before all of them ended is an error.
+        sampled, logprobs: as for `AnswerState`.
         limit: bytes of one event that are accepted.
     """
 
-    def __init__(self, *, choices: int = 1, limit: int = EVENT_LIMIT) -> None:
+    def __init__(
+        self, *, choices: int = 1, sampled: bool = False, logprobs: bool = True, limit: int = EVENT_LIMIT
+    ) -> None:
         self._frames = EventFrames(limit)
-        self._answer = AnswerState()
+        self._answer = AnswerState(sampled=sampled, logprobs=logprobs)
         self._expected = choices
         self._done = False
         self._fault: MacaronError | None = None
@@ -106,21 +109,23 @@ class EventParser:
                 return
             if not text:
                 return
-        self._answer.add(decoded_chunk(payload, "chunk"), events)
+        self._answer.add(decoded_chunk(payload, "chunk", tokens=self._answer.tokens_only), events)
 
 
-def events_from_completion(body: bytes, choices: int = 1) -> list[AnswerEvent]:
+def events_from_completion(
+    body: bytes, choices: int = 1, *, sampled: bool = False, logprobs: bool = True
+) -> list[AnswerEvent]:
     """The events of an answer that was not streamed: for each choice a `Delta` and a `Finish`, then the `Usage`.
 
-    `choices` is how many were asked for; an answer with fewer is broken.
+    `choices` is how many were asked for; an answer with fewer is broken. `sampled` and `logprobs` as for `AnswerState`.
 
     Raises:
         EngineError: the body is not a chat completion, or a choice in it has not ended.
         BadRequest: the body is an error that the request caused.
     """
     events: list[AnswerEvent] = []
-    answer = AnswerState()
-    answer.add(decoded_chunk(body, "completion"), events)
+    answer = AnswerState(sampled=sampled, logprobs=logprobs)
+    answer.add(decoded_chunk(body, "completion", tokens=answer.tokens_only), events)
     answer.close(choices, events)
     return events
 

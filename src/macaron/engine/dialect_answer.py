@@ -7,10 +7,20 @@ from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Usage
-from macaron.engine.dialect_chunk import AnswerMessage, Call, Chunk, ChunkChoice, Function, UsageCounts
+from macaron.engine.dialect_chunk import (
+    AnswerMessage,
+    Call,
+    Chunk,
+    ChunkChoice,
+    Function,
+    TokenChoice,
+    TokenChunk,
+    UsageCounts,
+)
+from macaron.engine.dialect_sampled import SampledTokens, token_ids
 from macaron.errors import EngineError
 
 MAX_CHOICES: Final = 128
@@ -20,17 +30,29 @@ UNFINISHED: Final = ("abort", "error")
 
 
 class AnswerState:
-    """What has been seen of one answer: its choices, their calls, and the usage."""
+    """What has been seen of one answer: its choices, their calls, and the usage.
 
-    def __init__(self) -> None:
+    Args:
+        sampled: give `Sampled` before the end of each choice.
+        logprobs: let the deltas carry log-probabilities.
+    """
+
+    def __init__(self, *, sampled: bool = False, logprobs: bool = True) -> None:
+        self._sampled = sampled
+        self._logprobs = logprobs
+        self._prompt: tuple[int, ...] = ()
+        # Nobody but the record wants the tokens, so that a chunk need not be taken to pieces.
+        self.tokens_only = sampled and not logprobs
         self._choices: dict[int, _ChoiceState] = {}
         self._open = 0
         self._usage: UsageCounts | None = None
 
-    def add(self, chunk: Chunk, events: list[AnswerEvent]) -> None:
+    def add(self, chunk: Chunk | TokenChunk, events: list[AnswerEvent]) -> None:
         """Append what the chunk adds to the answer; the usage is kept for the end."""
         if chunk.usage is not None:
             self._usage = chunk.usage
+        if self._sampled and chunk.prompt_token_ids:
+            self._prompt = token_ids(chunk.prompt_token_ids)
         for choice in chunk.choices or ():
             self._add_choice(choice, events)
 
@@ -53,7 +75,7 @@ class AnswerState:
         if self._usage is not None:
             events.append(_usage(self._usage))
 
-    def _add_choice(self, choice: ChunkChoice, events: list[AnswerEvent]) -> None:
+    def _add_choice(self, choice: ChunkChoice | TokenChoice, events: list[AnswerEvent]) -> None:
         index = choice.index or 0
         state = self._choices.get(index)
         if state is None:
@@ -61,9 +83,12 @@ class AnswerState:
                 raise EngineError(f"The engine sent choice {index}; 0 to {MAX_CHOICES - 1} are accepted.")
             state = self._choices[index] = _ChoiceState(index)
             self._open += 1
+        if self._sampled and not state.ended:
+            state.tokens.add(choice)
         message = choice.delta or choice.message
         if message is not None:
-            delta = state.delta(message, choice.logprobs)
+            shown = choice.logprobs if self._logprobs and isinstance(choice, ChunkChoice) else None
+            delta = state.delta(message, shown)
             if delta is not None:
                 events.append(delta)
         if choice.finish_reason and not state.ended:
@@ -71,6 +96,8 @@ class AnswerState:
                 raise EngineError(f"The engine gave up on the answer ({choice.finish_reason}); its log says why.")
             state.ended = True
             self._open -= 1
+            if self._sampled:
+                events.append(state.tokens.event(index, self._prompt))
             events.append(Finish(choice.finish_reason, index))
 
 
@@ -81,6 +108,7 @@ class _ChoiceState(Struct):
     ended: bool = False
     calls: list[_CallState] = []
     places: dict[int, int] = {}
+    tokens: SampledTokens = field(default_factory=SampledTokens)
 
     def delta(self, message: AnswerMessage, logprobs: dict[str, Any] | None) -> Delta | None:
         """What the message says, None where that is nothing."""

@@ -99,13 +99,16 @@ class HttpEngine(ABC):
     async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """See `Engine.answer`. Closing the iterator closes the connection, upon which the server ends its work."""
         body = await self._answer_body(hop)
+        choices, shown = _choices(hop.options), not hop.sampled or bool(hop.options.get("logprobs"))
         if not hop.stream:
-            yield await self._complete(body, hop.timeout, _choices(hop.options))
+            whole = await self._link.request("POST", CHAT, body, JSON, timeout=hop.timeout)
+            yield _events(whole, choices, sampled=hop.sampled, logprobs=shown)
             return
-        parser = EventParser(choices=_choices(hop.options))
+        parser = EventParser(choices=choices, sampled=hop.sampled, logprobs=shown)
         async with self._link.stream("POST", CHAT, body, JSON, timeout=hop.timeout) as reply:
             if reply.status != 200 or "json" in reply.headers.get("content-type", ""):
-                yield _events(Reply(reply.status, reply.headers, await reply.read()), _choices(hop.options))
+                whole = Reply(reply.status, reply.headers, await reply.read())
+                yield _events(whole, choices, sampled=hop.sampled, logprobs=shown)
                 return
             chunks = aiter(reply.chunks())
             while not parser.ended:
@@ -168,7 +171,12 @@ class HttpEngine(ABC):
 
     def _answer_fields(self, hop: HopRequest) -> dict[str, Any]:
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
-        return {**self._address(hop), **(streamed if hop.stream else {"stream": False})}
+        sampled = self._sampled_fields() if hop.sampled else {}
+        return {**self._address(hop), **sampled, **(streamed if hop.stream else {"stream": False})}
+
+    def _sampled_fields(self) -> dict[str, Any]:
+        """The fields by which the server tells an answer's tokens; none where it cannot."""
+        return {}
 
     def _render(
         self, hop: HopRequest, options: Mapping[str, Any], fields: Mapping[str, Any], prefill: str = ""
@@ -183,8 +191,8 @@ class HttpEngine(ABC):
             return body
         return encode_body({**shown, **fields, "messages": clean})
 
-    async def _complete(self, body: bytes, timeout: float, choices: int = 1) -> list[AnswerEvent]:
-        return _events(await self._link.request("POST", CHAT, body, JSON, timeout=timeout), choices)
+    async def _complete(self, body: bytes, timeout: float) -> list[AnswerEvent]:
+        return _events(await self._link.request("POST", CHAT, body, JSON, timeout=timeout))
 
     async def _list_models(self) -> list[ModelCard]:
         reply = await self._link.request("GET", "/v1/models", timeout=PROBE_TIMEOUT)
@@ -225,10 +233,10 @@ class Deadline:
             raise EngineTimeout(f"The engine did not finish within the hop's {self._seconds:g} seconds.") from None
 
 
-def _events(reply: Reply, choices: int) -> list[AnswerEvent]:
+def _events(reply: Reply, choices: int = 1, *, sampled: bool = False, logprobs: bool = True) -> list[AnswerEvent]:
     if reply.status != 200:
         raise error_from_reply(reply.status, reply.body, retry_after=_retry_after(reply.headers))
-    return events_from_completion(reply.body, choices)
+    return events_from_completion(reply.body, choices, sampled=sampled, logprobs=logprobs)
 
 
 def choice_from(events: Sequence[AnswerEvent], labels: Sequence[str], prefill: str) -> Choice:

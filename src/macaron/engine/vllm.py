@@ -79,6 +79,9 @@ class VllmEngine(HttpEngine):
         going_on = {"continue_final_message": True, "add_generation_prompt": False} if hop.prefill else {}
         return {"structured_outputs": {"choice": labels_after(hop.prefill, hop.choices)}, **going_on}
 
+    def _sampled_fields(self) -> dict[str, Any]:
+        return {"return_token_ids": True, "logprobs": True}
+
     async def _answer_body(self, hop: HopRequest) -> bytes:
         """The body with an answer's room that fits: vLLM refuses a larger one, and clients ask for very large ones."""
         body = self._render(hop, hop.options, self._answer_fields(hop))

@@ -18,8 +18,10 @@ from macaron.hcp.digest import canonical, digest_of
 from macaron.hcp.load import Loaded, load
 from macaron.hcp.schema import (
     AdapterEntry,
+    ConsentEntry,
     Contract,
     EngineSection,
+    ExperienceSection,
     HopTimeouts,
     LlamaCppSection,
     MolSection,
@@ -32,8 +34,10 @@ from macaron.hcp.schema import (
 
 __all__ = [
     "AdapterEntry",
+    "ConsentEntry",
     "Contract",
     "EngineSection",
+    "ExperienceSection",
     "HopTimeouts",
     "LlamaCppSection",
     "Loaded",

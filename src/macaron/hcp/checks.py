@@ -14,6 +14,7 @@ from macaron.hcp.schema import (
     AdapterEntry,
     Contract,
     EngineSection,
+    ExperienceSection,
     MolSection,
     RegistrySection,
     StoreSection,
@@ -26,6 +27,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REVISION = re.compile(r"sha256:[0-9a-f]{12,64}")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
@@ -111,6 +113,17 @@ def registry_problems(registry: RegistrySection) -> Iterator[Problem]:
     for index, root in enumerate(registry.roots):
         if not _is_absolute(root):
             yield Problem(("registry", "roots", index), f"must be an absolute path, the value is {root!r}")
+
+
+def experience_problems(experience: ExperienceSection) -> Iterator[Problem]:
+    """What is wrong within `[experience]`."""
+    for index, entry in enumerate(experience.tenants):
+        place = ("experience", "tenants", index)
+        if not _TENANT.fullmatch(entry.tenant):
+            yield Problem((*place, "tenant"), f"must be the name of a key, the value is {entry.tenant[:80]!r}")
+        if not entry.consent.strip():
+            yield Problem((*place, "consent"), "must not be empty; say what the tenant agreed to, and where it stands")
+    yield from _duplicates([entry.tenant for entry in experience.tenants], ("experience", "tenants"))
 
 
 def joint_problems(contract: Contract) -> Iterator[Problem]:

@@ -22,6 +22,7 @@ from macaron.hcp.schema import (
     AdapterEntry,
     Contract,
     EngineSection,
+    ExperienceSection,
     MolSection,
     RegistrySection,
     ServiceSection,
@@ -134,6 +135,12 @@ class _Draft:
             yield from range_problems(service, ("service",))
         if (registry := self._section("registry", RegistrySection)) is not None:
             yield from checks.registry_problems(registry)
+        if (experience := self._section("experience", ExperienceSection)) is not None:
+            yield from range_problems(experience, ("experience",))
+            yield from checks.experience_problems(experience)
+            if experience.tenants and store is not None and store.chat == "digests":
+                wanted = 'is for profiles that keep what was said; [store] chat = "digests" promises not to'
+                yield Problem(("experience", "tenants"), f"{wanted}; remove one of the two")
 
     def _section(self, name: str, kind: type[SectionT]) -> SectionT | None:
         table: Any = self._document.table.get(name)

@@ -41,6 +41,10 @@ _RANGES: Mapping[type[Struct], Mapping[str, tuple[float, float]]] = {
         "max_sessions": (1, 1_000_000_000),
         "max_age": (1, 36_500 * _DAY),
     },
+    schema.ExperienceSection: {
+        "max_bytes": (1_048_576, _PETABYTE),
+        "max_age": (1, 36_500 * _DAY),
+    },
     schema.ServiceSection: {
         "max_active": (1, 100_000),
         "max_queue": (0, 1_000_000),

@@ -227,6 +227,35 @@ class RegistrySection(Section, frozen=True):
     roots: tuple[str, ...] = ()
 
 
+class ConsentEntry(Section, frozen=True):
+    """`[[experience.tenants]]`: a tenant whose turns are recorded.
+
+    Attributes:
+        tenant: the name of its key; `local` where no key is asked for.
+        consent: what it agreed to, and where that stands; kept with its turns.
+        licence: what the turns may be used under, as an SPDX expression or in words.
+    """
+
+    tenant: str
+    consent: str
+    licence: str = ""
+
+
+class ExperienceSection(Section, frozen=True):
+    """`[experience]`: turns that are recorded for training. Nobody's are, unless a tenant is named.
+
+    Attributes:
+        tokens: ask the engine for token ids and log-probabilities with every answer.
+        max_bytes: of all turns together; the oldest go first.
+        max_age: seconds a turn is kept.
+    """
+
+    tenants: tuple[ConsentEntry, ...] = ()
+    tokens: bool = True
+    max_bytes: int = 1_073_741_824
+    max_age: float = 90 * 86_400.0
+
+
 class Contract(Section, frozen=True):
     """A whole document, as this version runs it."""
 
@@ -236,3 +265,4 @@ class Contract(Section, frozen=True):
     store: StoreSection = field(default_factory=StoreSection)
     service: ServiceSection = field(default_factory=ServiceSection)
     registry: RegistrySection = field(default_factory=RegistrySection)
+    experience: ExperienceSection = field(default_factory=ExperienceSection)

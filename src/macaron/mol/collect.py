@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from macaron.conversation import Answer, CallDelta, Delta, Finish, ToolCall, Usage
+from macaron.conversation import Answer, CallDelta, Delta, Finish, Sampled, ToolCall, Usage
 from macaron.engine.base import EngineEvent, Queued
 
 
@@ -37,11 +37,13 @@ class Collector:
     Attributes:
         usage: the engine's count, zero where it does not count.
         queued: seconds the hop waited before the engine began.
+        sampled: the tokens of each choice, where they were asked for and the choice has ended.
     """
 
     def __init__(self) -> None:
         self.usage = Usage()
         self.queued = 0.0
+        self.sampled: dict[int, Sampled] = {}
         self._choices: dict[int, _Choice] = {}
 
     def add(self, events: Sequence[EngineEvent]) -> list[Delta]:
@@ -58,6 +60,8 @@ class Collector:
                     self.usage = event
                 case Queued(seconds):
                     self.queued += seconds
+                case Sampled():
+                    self.sampled[event.choice] = event
         return deltas
 
     @property

@@ -52,7 +52,7 @@ class Shadows:
         with self._residency.use(trial.specialist.adapter):
             try:
                 # Of all hops it is the one that others may overtake.
-                asked = replace(await hop(), kind="summary")
+                asked = replace(await hop(), kind="summary", sampled=False)
                 async with aclosing(self._engine.answer(asked)) as batches:
                     async for batch in batches:
                         collector.add(batch)

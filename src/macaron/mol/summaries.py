@@ -175,6 +175,7 @@ class Summaries:
         return replace(
             job.hop,
             kind="summary",
+            sampled=False,
             messages=[*job.hop.messages, *said, {"role": "user", "content": self._instruction}],
             options=options,
             timeout=self._timeout,

@@ -18,6 +18,7 @@ from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
+from macaron.mol.experience import Experience, Said
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
 from macaron.mol.notes import Notes
@@ -111,6 +112,7 @@ class Turns:
         ids: Ids,
         residency: Residency,
         shadows: Shadows,
+        experience: Experience | None = None,
     ) -> None:
         self._force = force
         self._mol = force.contract.mol
@@ -125,6 +127,7 @@ class Turns:
         self._ids = ids
         self._residency = residency
         self._shadows = shadows
+        self._experience = experience
         self._item_digests = ItemDigests()
         self._deciding = Activity()
 
@@ -181,7 +184,7 @@ class Turns:
             if not collector.finished:
                 raise EngineError("The engine ended its answer without a finish.")
         except BaseException as error:
-            self._cut_off(frame, collector, record, before, error)
+            self._cut_off(asked, collector, record, before, error)
             raise
         if chosen is not None:
             yield chosen
@@ -201,6 +204,9 @@ class Turns:
         await committed
         # After the terminal event has been written, which it must not keep waiting.
         asyncio.get_running_loop().call_soon(self._summarise, frame, asked.hop, steps, answers, collector.usage)
+        if self._experience is not None:
+            said = Said(steps, answers, collector.sampled, collector.usage)
+            asyncio.get_running_loop().call_soon(self._experience.keep, frame, asked.hop, decision.reason, said)
         yield Done()
 
     async def _ask(self, request: TurnRequest) -> Asked:
@@ -307,6 +313,7 @@ class Turns:
             stream=request.stream,
             tenant=request.tenant,
             timeout=self._force.contract.engine.timeouts.answer,
+            sampled=self._experience is not None and self._experience.sampled(request.tenant),
         )
 
     def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str, session: str) -> Frame:
@@ -346,9 +353,10 @@ class Turns:
             self._shadows.start(trial, answer, lambda: self._answer_hop(request, found, trial.specialist))
 
     def _cut_off(
-        self, frame: Frame, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
+        self, asked: Asked, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
+        frame = asked.frame
         failed = not isinstance(error, asyncio.CancelledError | GeneratorExit)
         code = error.code if isinstance(error, MacaronError) else None
         outcome = (code or "failed")[:OUTCOME_LENGTH] if failed else "cancelled"
@@ -361,6 +369,9 @@ class Turns:
             return
         steps = steps_from(frame, answers, hops, collector.usage, "failed" if failed else "cancelled")
         self._background.start(_settled(self._store.put_steps(steps)), f"commit of {frame.request.id}")
+        if self._experience is not None:
+            said = Said(steps, answers, {}, collector.usage)
+            self._experience.keep(frame, asked.hop, asked.decision.reason, said)
 
 
 async def _settled(write: Awaitable[None]) -> None:

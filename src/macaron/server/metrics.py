@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from macaron.conversation import Hop
+from macaron.experience import Counts
 from macaron.mol.observer import Event, Speculation
 from macaron.server.tally import Kind, Tally
 from macaron.server.tracing import Tracing
@@ -22,6 +23,7 @@ COUNTERS = (
     Kind("macaron_tokens", "Tokens by hop, adapter and sort.", ("kind", "adapter", "sort")),
     Kind("macaron_turns", "Turns by adapter and why it was chosen.", ("adapter", "reason")),
     Kind("macaron_speculation", "What became of speculation.", ("outcome",)),
+    Kind("macaron_recorded_turns", "Turns for training: recorded, dropped and failed.", ("outcome",)),
     Kind("macaron_events", "Fallbacks and other things worth counting.", ("event",)),
 )
 HISTOGRAMS = (
@@ -77,6 +79,13 @@ class Metrics:
     def event(self, event: Event) -> None:
         """See `Observer.event`."""
         self.tally.counter("macaron_events")[event] += 1
+
+    def recorded(self, counts: Counts) -> None:
+        """What became of the turns that were to be recorded, since the start."""
+        numbers = self.tally.counter("macaron_recorded_turns")
+        for outcome, count in counts._asdict().items():
+            if count:
+                numbers[outcome] = count
 
     def turn(self, label: str, reason: str) -> None:
         """A turn has got its specialist."""

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from macaron.engine.base import Engine, Health
 from macaron.errors import StoreError
+from macaron.experience import Recorder
 from macaron.hcp import Loaded
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.experience import Experience
 from macaron.mol.notes import Notes
 from macaron.mol.residency import Residency
 from macaron.mol.route import RouteTemplate
@@ -59,6 +61,7 @@ class Service:
         store: Store,
         keys: Keys,
         tracing: Tracing | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         contract = loaded.contract
         self.loaded = loaded
@@ -83,6 +86,8 @@ class Service:
         self._activity = Activity()
         self.trials = Trials()
         self._shadows = Shadows(engine, self.trials, self.residency, self.background)
+        self._recorder = recorder
+        self._experience = self._recording(recorder)
         self._memos: dict[str, tuple[str, Memo]] = {}
         instruction = loaded.text("mol.summary_prompt_path", "").strip()
         self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
@@ -148,6 +153,8 @@ class Service:
         for second in itertools.count(1):
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.metrics.load(self.admission.active, self.admission.queued)
+            if self._recorder is not None:
+                self.metrics.recorded(self._recorder.counts)
             await asyncio.to_thread(self.metrics.tally.save)
             if second % EXPIRE_EVERY == 0:
                 with suppress(StoreError):
@@ -156,12 +163,21 @@ class Service:
     async def close(self, timeout: float) -> None:
         """Finish what runs in the background, then release engine and store."""
         await self.background.drain(timeout)
+        if self._recorder is not None:
+            await self._recorder.close()
+            self.metrics.recorded(self._recorder.counts)
         self.metrics.load(0, 0)
         await asyncio.to_thread(self.metrics.tally.save)
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)
         await self.engine.close()
         await self.store.close()
+
+    def _recording(self, recorder: Recorder | None) -> Experience | None:
+        if recorder is None:
+            return None
+        tokens, merge = self.contract.experience.tokens, self.contract.mol.merge_system
+        return Experience(recorder, self.engine, self.background, tokens=tokens, merge_system=merge)
 
     async def _check(self) -> Readiness:
         problems = []
@@ -210,4 +226,5 @@ class Service:
             ids=self.ids,
             residency=self.residency,
             shadows=self._shadows,
+            experience=self._experience,
         )

@@ -22,6 +22,7 @@ from macaron.engine.llamacpp.launch import EngineChild
 from macaron.engine.llamacpp.params import LaunchParams
 from macaron.engine.llamacpp.slots import slots_needed
 from macaron.errors import ConfigError, Unavailable
+from macaron.experience import create, experience_path
 from macaron.hcp import Loaded
 from macaron.profiles.adapters import engine_adapters
 from macaron.registry.cards import Registry
@@ -94,13 +95,14 @@ class Supervisor:
                 if (database := database_path(options.store)) is not None:
                     stack.enter_context(acquire(database))
                     await asyncio.to_thread(migrate, database)
+                experience = await asyncio.to_thread(prepare_experience, options.loaded, database)
                 control = prepare_control(options.runtime, port)
                 stack.callback(control.unlink, missing_ok=True)
                 stack.callback((await serve_control(control, self._command)).close)
                 environment = stack.enter_context(_environment(options, port))
                 await self._start_engine(stack)
                 vault = stack.enter_context(_vault(options, database, port))
-                await self._start_workers(stack, listener, environment, vault, control)
+                await self._start_workers(stack, listener, environment, vault, control, experience)
                 self._on_ready(port)
                 await self._stopping.wait()
                 self._on_stop()
@@ -185,6 +187,7 @@ class Supervisor:
         environment: dict[str, str],
         vault: Path,
         control: Path,
+        experience: Path | None,
     ) -> None:
         options, child = self._options, self._child
         config = WorkerConfig(
@@ -200,6 +203,7 @@ class Supervisor:
             embedded=Embedded(child.origin, child.api_key, str(options.weights)) if child else None,
             vault=str(vault),
             control=str(control),
+            experience=str(experience) if experience else "",
             log_level=options.log_level,
         )
         self._workers = workers = Workers(config, environment, options.workers)
@@ -221,6 +225,22 @@ def _launch_params(options: ServeOptions, weights: Path) -> LaunchParams:
         threads=section.threads,
         chat_template=loaded.text("engine.llamacpp.chat_template_path", ""),
     )
+
+
+def prepare_experience(loaded: Loaded, database: Path | None) -> Path | None:
+    """The file of recorded turns, made where it is not there; None where nobody's are recorded.
+
+    Raises:
+        ConfigError: the file cannot be made, or there is no store in a file for it to lie beside.
+    """
+    if not loaded.contract.experience.tenants:
+        return None
+    if database is None:
+        reason = "[[experience.tenants]] records turns in a file beside the store, which `memory:` has not"
+        raise ConfigError(f"{reason}; use sqlite, or record nobody", param="experience.tenants")
+    path = experience_path(database)
+    create(path)
+    return path
 
 
 def bind(host: str, port: int) -> socket.socket:

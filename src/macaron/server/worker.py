@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from macaron.engine.base import Engine
 from macaron.errors import MacaronError
+from macaron.experience import Bounds, Consent, Recorder
 from macaron.hcp import Loaded
 from macaron.hcp.schema import Contract
 from macaron.registry.cards import Registry
@@ -57,6 +58,7 @@ class WorkerConfig(Struct, frozen=True):
         key_file: empty for open mode.
         vault: folder of registered adapters.
         control: the supervisor's socket.
+        experience: file of recorded turns; empty where none are recorded.
     """
 
     contract: Contract
@@ -71,6 +73,7 @@ class WorkerConfig(Struct, frozen=True):
     control: str
     key_file: str = ""
     embedded: Embedded | None = None
+    experience: str = ""
     log_level: str = "warning"
 
 
@@ -140,6 +143,7 @@ class _Parts(NamedTuple):
     vault: Vault
     keys: Keys
     tracing: Tracing | None
+    recorder: Recorder | None
 
 
 def _prepare(config: WorkerConfig) -> _Parts:
@@ -155,7 +159,19 @@ def _prepare(config: WorkerConfig) -> _Parts:
         vault=Vault(Path(config.vault)),
         keys=read_keys(Path(config.key_file)) if config.key_file else Keys(None),
         tracing=tracing_from_environment(),
+        recorder=recorder_for(config.contract, Path(config.experience)) if config.experience else None,
     )
+
+
+def recorder_for(contract: Contract, path: Path) -> Recorder:
+    """What records turns as a contract says.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+    """
+    section = contract.experience
+    consents = [Consent(entry.tenant, entry.consent, entry.licence) for entry in section.tenants]
+    return Recorder(path, consents, Bounds(section.max_bytes, section.max_age))
 
 
 async def _serve(config: WorkerConfig, parts: _Parts) -> None:
@@ -167,7 +183,14 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
         _report(f"failed {error.message}")
         return
     service = Service(
-        parts.loaded, parts.registry, found.generation, parts.engine, parts.store, parts.keys, parts.tracing
+        parts.loaded,
+        parts.registry,
+        found.generation,
+        parts.engine,
+        parts.store,
+        parts.keys,
+        parts.tracing,
+        parts.recorder,
     )
     service.apply(found.generation, found.desired, frozenset())
     limits = parts.loaded.contract.service

@@ -83,12 +83,12 @@ class SftEncoder:
         self._merge = merge_system
 
     def encode(self, row: SftRow) -> Encoded:
-        """Loss is on content, calls and the end token of the assistant's messages.
+        """Loss is on content, calls and the end token of the assistant's messages that are not given.
 
         Raises:
             BadRequest, ConfigError: the row cannot be shown, or the template loses the mask.
         """
-        return self._encode(row.messages, row.tools, 0)
+        return self._encode(row.messages, row.tools, row.given)
 
     def encode_pair(self, row: PreferenceRow) -> Pair:
         """Both answers after the same prompt.

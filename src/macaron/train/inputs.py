@@ -63,7 +63,7 @@ def read_inputs(entries: Sequence[str], label: str, *, skip_broken: bool = False
         if not (folder / "train.jsonl").is_file():
             reason = f"{folder} is no data set: it has no train.jsonl; build one with `macaron data build`"
             raise ConfigError(reason, param="data")
-        inputs.folders[name] = _digest(folder)
+        inputs.folders[name] = data_digest(folder)
         inputs.manifests[name] = _manifest(folder)
         parts = {part: list(_rows(name, folder, owner, part, skip_broken, report)) for part in _PARTS}
         inputs.train.extend(parts["train"])
@@ -106,7 +106,8 @@ def _rows(name: str, folder: Path, label: str, part: Part, skip_broken: bool, re
             yield Placed(row, name, f"{path}, row {row.id!r}", label)
 
 
-def _digest(folder: Path) -> str:
+def data_digest(folder: Path) -> str:
+    """What a run notes of a data set: SHA-256 over its manifest and the parts that are read."""
     files = [folder / name for name in ("manifest.json", "train.jsonl", "dev.jsonl")]
     lines = "".join(f"{sha256_of(file, silent)}  {file.name}\n" for file in files if file.is_file())
     return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"

@@ -86,3 +86,8 @@ def with_call(**fields: Any) -> AnyRow:
 )
 def test_a_wrong_row_is_told_what_is_wrong_where(row: AnyRow, problem: str) -> None:
     assert problem in row_problem(row)
+
+
+def test_a_row_has_to_have_something_to_learn() -> None:
+    assert "at least one of the 2 messages" in row_problem(sft("1", given=2))
+    assert row_problem(sft("1", given=1)) == ""

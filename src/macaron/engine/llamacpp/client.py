@@ -67,13 +67,16 @@ class ServerClient:
         """Close the link."""
         await self._link.close()
 
-    async def stream(self, body: Mapping[str, Any]) -> AsyncGenerator[Sequence[AnswerEvent], None]:
-        """A streamed chat completion; leaving the iteration cancels it in the engine.
+    async def stream(
+        self, body: Mapping[str, Any], *, sampled: bool = False, logprobs: bool = True
+    ) -> AsyncGenerator[Sequence[AnswerEvent], None]:
+        """A streamed chat completion; leaving the iteration cancels it in the engine. `sampled` and `logprobs` as for
+        `EventParser`.
 
         Raises:
             BadRequest, ContextOverflow, EngineError: as the engine refused it, or failed.
         """
-        parser = EventParser()
+        parser = EventParser(sampled=sampled, logprobs=logprobs)
         async with self._link.stream("POST", COMPLETIONS, encode_body(body), JSON_HEADERS) as reply:
             if reply.status != 200:
                 raise error_from_reply(reply.status, await reply.read())

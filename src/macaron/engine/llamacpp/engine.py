@@ -161,9 +161,13 @@ class LlamaCppEngine:
 
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int:
         """Prompt tokens of `messages` with the tools that `options` names."""
-        prepared = prepare(HopRequest("answer", None, messages, options), self._special)
+        return len(await self.prompt_ids(HopRequest("answer", None, messages, options)))
+
+    async def prompt_ids(self, hop: HopRequest) -> list[int]:
+        """See `Tokenizing.prompt_ids`."""
+        prepared = prepare(hop, self._special)
         prompt = await self._client.render(prepared.messages, prepared.fields["chat_template_kwargs"])
-        return len(await self._client.tokenize(prompt))
+        return [token for token, _ in await self._client.tokenize(prompt)]
 
     def _lay_out(self, config: EngineConfig) -> None:
         self._config = config
@@ -224,7 +228,8 @@ class LlamaCppEngine:
             "id_slot": slot,
         }
         try:
-            async with aclosing(self._client.stream(body)) as batches:
+            stream = self._client.stream(body, sampled=prepared.sampled, logprobs=prepared.logprobs)
+            async with aclosing(stream) as batches:
                 async for events in batches:
                     self._gate.spend(tokens_in(events))
                     yield events

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Usage
+from msgspec.structs import replace
+
+from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Sampled, Usage
 from macaron.engine.llamacpp.calls import CallParser
 
 
@@ -16,14 +18,16 @@ class ChoiceReader:
         self._parser = CallParser(callable_names) if callable_names else None
         self.usage = Usage()
 
-    def read(self, events: Iterable[AnswerEvent]) -> list[Delta | Finish]:
+    def read(self, events: Iterable[AnswerEvent]) -> list[Delta | Finish | Sampled]:
         """The events as the client sees them."""
         return [seen for event in events for seen in self._one(event)]
 
-    def _one(self, event: AnswerEvent) -> Iterator[Delta | Finish]:
+    def _one(self, event: AnswerEvent) -> Iterator[Delta | Finish | Sampled]:
         match event:
             case Usage():
                 self.usage = event
+            case Sampled():
+                yield replace(event, choice=self._choice)
             case Finish(reason):
                 yield from self._end(reason)
             case Delta():

@@ -15,12 +15,14 @@ MAX_CHOICES = 128
 
 
 class Prepared(NamedTuple):
-    """A hop as the engine is sent it: messages and other body fields, with control tokens neutralised; and the plan
-    for its tools."""
+    """A hop as the engine is sent it: messages and other body fields, with control tokens neutralised; the plan for its
+    tools; and whether what was sampled is wanted, and log-probabilities in the deltas."""
 
     messages: Sequence[ChatMessage]
     fields: dict[str, Any]
     plan: ToolPlan
+    sampled: bool = False
+    logprobs: bool = True
 
 
 def prepare(hop: HopRequest, special: SpecialTokens) -> Prepared:
@@ -43,7 +45,11 @@ def prepare(hop: HopRequest, special: SpecialTokens) -> Prepared:
         fields["grammar"] = plan.grammar
     if plan.stop:
         fields["stop"] = [*_stops(fields.get("stop")), *plan.stop]
-    return Prepared(messages, fields, plan)
+    if not hop.sampled or fields.get("logprobs"):
+        return Prepared(messages, fields, plan, hop.sampled)
+    # Without at least one alternative the engine gives none of the sampled token either.
+    fields |= {"logprobs": True, "top_logprobs": 1}
+    return Prepared(messages, fields, plan, sampled=True, logprobs=False)
 
 
 def prefilled(messages: Sequence[ChatMessage], given: str, prefill: str) -> list[ChatMessage]:

@@ -14,13 +14,14 @@ from macaron.errors import ConfigError
 from macaron.train.data.audit import Audit, audit
 from macaron.train.data.dedup import ExactDuplicates, near_duplicates
 from macaron.train.data.gather import Gathered, gather
-from macaron.train.data.manifest import FORMAT, AuditResult, FileUse, Manifest, Overlap, SourceUse
+from macaron.train.data.manifest import FORMAT, AuditResult, ConsentUse, FileUse, Manifest, Overlap, SourceUse
 from macaron.train.data.progress import BuildProgress, unwatched
-from macaron.train.data.recipe import SPLITS, OverlapSection, Recipe, Split
+from macaron.train.data.recipe import SPLITS, OverlapSection, Recipe, SourceSection, Split, TurnsSection
 from macaron.train.data.rows import AnyRow
 from macaron.train.data.source import Packages
 from macaron.train.data.split import PRECEDENCE, fixed_splits, group_of, split_of
 from macaron.train.data.text import prompt_text
+from macaron.train.data.turns import turn_ids
 from macaron.train.data.write import claimed, write_data_set
 
 MAX_EXAMPLES = 5
@@ -151,12 +152,22 @@ def _source_use(number: int, gathered: Gathered, draft: _Draft) -> SourceUse:
     section, report = gathered.section, gathered.report
     kept = Counter(entry.split for entry in draft.entries if entry.source == number)
     broken = {"broken": report.broken} if report.broken else {}
+    left_out, recorded = dict(gathered.taken.left_out), isinstance(section.turns, TurnsSection)
+    kept_ids = (entry.row.id for entry in draft.entries if recorded and entry.source == number)
+    consents = sorted(gathered.taken.consents.items(), key=lambda item: (item[0].tenant, item[0].consent))
     return SourceUse(
-        name=section.name, origin=section.builder or section.path, licence=section.licence, note=section.note,
+        name=section.name, origin=_origin(section), licence=section.licence, note=section.note,
         sha256=gathered.sha256, packages=tuple(gathered.wheels[name] for name in sorted(gathered.wheels)),
-        given=len(gathered.rows) + report.broken, kept={split: kept[split] for split in SPLITS},
-        dropped={**broken, **draft.dropped[number]}, scrubbed={str(kind): n for kind, n in gathered.scrubbed.items()},
+        given=len(gathered.rows) + report.broken + sum(left_out.values()),
+        kept={split: kept[split] for split in SPLITS}, dropped={**broken, **left_out, **draft.dropped[number]},
+        scrubbed={str(kind): n for kind, n in gathered.scrubbed.items()},
+        consents=tuple(ConsentUse(item.tenant, item.consent, item.licence, rows) for item, rows in consents),
+        turns=tuple(sorted(turn_ids(kept_ids))),
     )  # fmt: skip
+
+
+def _origin(section: SourceSection) -> str:
+    return section.turns.file if isinstance(section.turns, TurnsSection) else section.builder or section.path
 
 
 def _manifest(

@@ -37,6 +37,8 @@ def _problems(row: AnyRow) -> Iterator[str]:
         case SftRow():
             yield from _tools(row.tools)
             yield from _conversation(row.messages, "messages", ends=("assistant",))
+            if not 0 <= row.given < len(row.messages):
+                yield f"given is {row.given}; at least one of the {len(row.messages)} messages is left to learn"
         case PreferenceRow():
             yield from _preference(row)
         case RouteRow():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import traceback
@@ -24,10 +25,11 @@ from macaron.train.data.packages import Wheel, canonical, wheel_of
 from macaron.train.data.pii import PiiKind
 from macaron.train.data.progress import BuildProgress
 from macaron.train.data.read import ReadReport, read_rows
-from macaron.train.data.recipe import Recipe, SourceSection
+from macaron.train.data.recipe import Recipe, SourceSection, TurnsSection
 from macaron.train.data.rows import AnyRow, PreferenceRow, RouteRow, SftRow
 from macaron.train.data.scrub import scrub_row
 from macaron.train.data.source import BuildContext, Builder, Packages
+from macaron.train.data.turns import Taken, recorded_rows
 
 REPORT_EVERY = 100
 
@@ -42,6 +44,7 @@ class Gathered:
     scrubbed: Counter[PiiKind] = field(default_factory=Counter)
     wheels: dict[str, Wheel] = field(default_factory=dict)
     sha256: str = ""
+    taken: Taken = field(default_factory=Taken)
 
 
 def gather(recipe: Recipe, packages: Packages, progress: BuildProgress, skip_broken: bool) -> list[Gathered]:
@@ -60,12 +63,15 @@ def gather(recipe: Recipe, packages: Packages, progress: BuildProgress, skip_bro
     found: list[Gathered] = []
     for source in recipe.source:
         gathered = Gathered(source)
-        if source.builder:
+        turns = source.turns if isinstance(source.turns, TurnsSection) else None
+        if turns is not None:
+            rows = _recorded(turns, gathered, recipe.folder)
+        elif source.builder:
             rows = _built(builders[source.name], gathered, recipe, packages, skip_broken)
         else:
             rows = _read(recipe.folder / source.path, gathered, skip_broken)
         wanted = islice(_unique(rows, gathered, ids, skip_broken), source.limit or None)
-        _take(wanted, gathered, recipe.scrub.enabled and source.scrub, progress)
+        _take(wanted, gathered, turns is not None or (recipe.scrub.enabled and source.scrub), progress)
         found.append(gathered)
     return found
 
@@ -180,6 +186,15 @@ def _checked(made: Any) -> AnyRow | str:
 def _read(path: Path, gathered: Gathered, skip_broken: bool) -> Iterator[AnyRow]:
     for row in read_rows(path, skip_broken=skip_broken, report=gathered.report):
         gathered.sha256 = gathered.sha256 or sha256_of(path, silent)
+        yield row
+
+
+def _recorded(section: TurnsSection, gathered: Gathered, folder: Path) -> Iterator[AnyRow]:
+    digest = hashlib.sha256()
+    for row in recorded_rows(section, gathered.section.name, folder, gathered.taken):
+        digest.update(f"{row.id}\n".encode())
+        gathered.sha256 = digest.hexdigest()
+        gathered.report.rows += 1
         yield row
 
 

@@ -30,17 +30,28 @@ class FileUse(Struct, frozen=True):
     sha256: str
 
 
-class SourceUse(Struct, frozen=True):
+class ConsentUse(Struct, frozen=True):
+    """The ground on which a tenant's recorded turns were used, its licence, and how many rows were given on it."""
+
+    tenant: str
+    consent: str
+    licence: str
+    rows: int
+
+
+class SourceUse(Struct, frozen=True, omit_defaults=True):
     """What became of a source of the recipe.
 
     Attributes:
-        origin: the builder or the path, as the recipe writes it.
-        sha256: of the file at `path`; empty for a builder.
+        origin: the builder, the path or the file of recorded turns, as the recipe writes it.
+        sha256: of the file at `path`; empty for a builder; over the ids of the turns that were given.
         packages: the wheels that were read, with their hashes.
         given: rows the source gave, broken ones included.
         kept: rows by split.
         dropped: rows by reason: `broken`, `exact duplicate`, `near duplicate`, `group held out`, `overlap`.
         scrubbed: replacements of personal data by kind, in kept and dropped rows.
+        consents: of recorded turns.
+        turns: response ids of the recorded turns that were kept.
     """
 
     name: str
@@ -53,6 +64,8 @@ class SourceUse(Struct, frozen=True):
     kept: dict[Split, int]
     dropped: dict[str, int]
     scrubbed: dict[str, int]
+    consents: tuple[ConsentUse, ...] = ()
+    turns: tuple[str, ...] = ()
 
 
 class Overlap(Struct, frozen=True):

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields
 
+from macaron.conversation import StepStatus
 from macaron.errors import ConfigError
+from macaron.experience import ReactionKind, Wanted
 from macaron.hcp.document import Problem, read_document
 from macaron.hcp.lines import KeyPath
 from macaron.train.data.packages import canonical
@@ -28,8 +30,31 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the document."""
 
 
+class TurnsSection(Section, frozen=True):
+    """`turns` of a source: answers that a service recorded, one row each. An empty list is all of them.
+
+    Attributes:
+        file: the service's `.experience` file, relative to the recipe.
+        reactions: what followed: `next`, the user's next words; `tools`; `retried`; or `none`.
+        statuses: `completed`, `incomplete`, `cancelled` or `failed`.
+    """
+
+    file: str
+    tenants: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    revisions: tuple[str, ...] = ()
+    reactions: tuple[ReactionKind, ...] = ()
+    statuses: tuple[StepStatus, ...] = ("completed",)
+
+    @property
+    def wanted(self) -> Wanted:
+        """Which turns."""
+        return Wanted(self.tenants, self.sessions, self.labels, self.revisions, self.reactions, self.statuses)
+
+
 class SourceSection(Section, frozen=True):
-    """`[[source]]`: where rows come from. Exactly one of `builder` and `path` is given.
+    """`[[source]]`: where rows come from. Exactly one of `builder`, `path` and `turns` is given.
 
     Attributes:
         name: unique in the recipe; the random numbers of a builder are seeded by it.
@@ -37,6 +62,7 @@ class SourceSection(Section, frozen=True):
         builder: `package.module:function`, or `FILE.py:function` relative to the recipe: a `Builder`. It is imported
             and called.
         path: a JSONL file of rows, relative to the recipe.
+        turns: recorded turns; personal data in them is always replaced.
         package: `name==version`, one or several, that the builder reads.
         limit: rows taken at most, 0 for all.
         split: where its rows go; `auto` decides by group.
@@ -54,6 +80,8 @@ class SourceSection(Section, frozen=True):
     split: Literal["train", "dev", "test", "auto"] = "auto"
     scrub: bool = True
     dedup: bool = True
+    # A recipe without it has the hash that it had before recipes could have it.
+    turns: TurnsSection | UnsetType = UNSET
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -222,13 +250,18 @@ def _source_problems(source: SourceSection, path: KeyPath) -> Iterator[Problem]:
         yield Problem((*path, "name"), "is empty")
     if not source.licence.strip():
         yield Problem((*path, "licence"), "is empty; write an SPDX expression, or in words what is known")
-    if bool(source.builder) == bool(source.path):
-        yield Problem(path, "must have either builder or path")
+    recorded = isinstance(source.turns, TurnsSection)
+    if bool(source.builder) + bool(source.path) + recorded != 1:
+        yield Problem(path, "must have either builder or path or turns")
+    if recorded and not source.scrub:
+        yield Problem((*path, "scrub"), "must be true: personal data in recorded turns is always replaced")
     if source.builder and not _BUILDER.fullmatch(source.builder):
         wanted = "package.module:function or FILE.py:function"
         yield Problem((*path, "builder"), f"{_shown(source.builder)} is not {wanted}")
     if source.path and source.package:
         yield Problem((*path, "package"), "is only for a builder; a file of rows reads no package")
+    if isinstance(source.turns, TurnsSection) and not source.turns.file.strip():
+        yield Problem((*path, "turns", "file"), "is empty; name a service's .experience file")
     if source.limit < 0:
         yield Problem((*path, "limit"), f"must be 0, for all, or more, the value is {source.limit}")
     yield from _package_problems(source, (*path, "package"))

@@ -32,10 +32,12 @@ class SftRow(Row, frozen=True, tag="sft"):
         messages: in the Chat Completions shape; `tool_calls` arguments are JSON text. A first system message is the
             client's own, after the specialist's identity.
         tools: function tools in the Chat Completions shape.
+        given: of the messages, how many at the beginning are only shown; the assistant's among them are not learned.
     """
 
     messages: tuple[dict[str, Any], ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
+    given: int = 0
 
 
 class PreferenceRow(Row, frozen=True, tag="preference"):

@@ -29,6 +29,12 @@ def scrub_row(row: RowT) -> tuple[RowT, Counter[PiiKind]]:
     return (msgspec.structs.replace(row, **changed) if scrubber.counts else row), scrubber.counts
 
 
+def scrub_value(value: Any) -> tuple[Any, Counter[PiiKind]]:
+    """Plain data without personal data in its texts, and how often each kind was replaced."""
+    scrubber = _Scrubber()
+    return scrubber.value(value), scrubber.counts
+
+
 def scrub_text(text: str) -> str:
     """A text without personal data."""
     return _Scrubber().text(text)
