@@ -46,7 +46,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8200,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve; 1 with the embedded engine.")] = 1,
-    store: Annotated[str, typer.Option(help="sqlite:///absolute/path or memory:, instead of the profile's.")] = "",
+    store: Annotated[str, typer.Option(help="sqlite:///path, postgresql://user@host/database or memory:.")] = "",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Bring up the service: fetch what is missing, start the engine, answer on /v1.
@@ -83,6 +83,7 @@ def _options(
         port=port,
         store=url,
         runtime=runtime_folder(),
+        data=data_folder(),
         loopback=loopback,
         workers=workers,
         key_file=_key_file(environment, loopback),
@@ -105,7 +106,9 @@ def _check(loaded: Loaded, engine: str, workers: int, store: str) -> None:
             '--workers must be 1 with [store] chat = "digests" or [mol] summary = "lazy", which one process remembers.'
         )
     if workers > 1 and store == "memory:":
-        raise ConfigError("--workers must be 1 with the store `memory:`, which one process keeps; use sqlite.")
+        raise ConfigError(
+            "--workers must be 1 with the store `memory:`, which one process keeps; use sqlite or postgresql."
+        )
 
 
 def _store_url(loaded: Loaded, override: str) -> str:
