@@ -59,9 +59,7 @@ async def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServe
     right = postgres.url("migrated", password=True)
     await migrate(right)
     wrong = right.replace(quote(PASSWORD, safe=""), "hunter2")
-    with pytest.raises(
-        ConfigError, match=r"//\*\*\*@127.0.0.1:\d+/migrated cannot be opened: .*check user and"
-    ) as told:
+    with pytest.raises(ConfigError, match=r"//\*\*\*@127.0.0.1:\d+/migrated cannot be opened: .*check user") as told:
         await migrate(wrong)
     assert "hunter2" not in str(told.value)
     assert USER not in str(told.value).replace(f"{USER} serve", "")
