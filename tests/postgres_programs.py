@@ -86,23 +86,33 @@ def fetched() -> Programs:
             part.rename(root)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    (folder,) = root.glob("usr/lib/postgresql/*/bin")
-    programs = Programs(folder, root)
-    missing = [line for name in PROGRAMS for line in _missing(programs, name)]
-    if missing:
-        raise NotHereError(f"the unpacked PostgreSQL lacks {', '.join(sorted(set(missing)))}")
+    programs = _programs(root)
+    if missing := _lacking(programs):
+        raise NotHereError(f"the unpacked PostgreSQL lacks {', '.join(missing)}")
     return programs
 
 
 def _unpack(root: Path) -> None:
     archives = root / "archives"
     archives.mkdir(parents=True)
-    for wanted in ([_server()], _libraries(_server())):
-        if wanted:
-            _run("apt-get", "download", *wanted, folder=archives)
+    server = _server()
+    _take(root, archives, [server])
+    if _lacking(_programs(root)):
+        _take(root, archives, _libraries(server))
+    shutil.rmtree(archives)
+
+
+def _take(root: Path, archives: Path, packages: list[str]) -> None:
+    if packages:
+        _run("apt-get", "download", *packages, folder=archives)
     for archive in archives.glob("*.deb"):
         _run("dpkg", "-x", str(archive), str(root), folder=archives)
-    shutil.rmtree(archives)
+        archive.unlink()
+
+
+def _programs(root: Path) -> Programs:
+    (folder,) = root.glob("usr/lib/postgresql/*/bin")
+    return Programs(folder, root)
 
 
 def _server() -> str:
@@ -119,7 +129,8 @@ def _libraries(server: str) -> list[str]:
     """Packages of libraries that the server needs, directly or not, and that are not installed."""
     arguments = ("--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces")
     named = re.findall(r"^(lib\S+)$", _run("apt-cache", "depends", *arguments, "--no-enhances", server), re.MULTILINE)
-    return sorted(set(_absent(name for name in named if ":" not in name and not NEVER.match(name))))
+    wanted = (name for name in named if ":" not in name and not name.endswith("-perl") and not NEVER.match(name))
+    return sorted(set(_absent(wanted)))
 
 
 def _absent(names: Iterable[str]) -> Iterator[str]:
@@ -131,9 +142,10 @@ def _absent(names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def _missing(programs: Programs, name: str) -> list[str]:
-    shown = _run("ldd", str(programs.folder / name), environment=programs.environment)
-    return re.findall(r"(\S+) => not found", shown)
+def _lacking(programs: Programs) -> list[str]:
+    """Libraries that are nowhere."""
+    shown = [_run("ldd", str(programs.folder / name), environment=programs.environment) for name in PROGRAMS]
+    return sorted(set(re.findall(r"(\S+) => not found", "".join(shown))))
 
 
 def _run(*command: str, folder: Path | None = None, environment: dict[str, str] | None = None) -> str:

@@ -121,8 +121,7 @@ class PostgresServer:
             self._process = None
 
     def pause(self, processes: Sequence[int] | None = None) -> list[int]:
-        """Hold all its processes, so that it is there and answers nothing; returns them. With some given, let them go
-        on."""
+        """Hold all its processes, so that it is there and answers nothing; returns them. Let those given go on."""
         if processes is not None:
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)

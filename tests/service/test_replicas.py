@@ -149,6 +149,7 @@ def test_a_rolling_restart_under_load_loses_nothing_that_was_acknowledged(
     assert clients.acknowledged - kept == set()
 
 
+@pytest.mark.slow
 def test_both_follow_the_registrys_document_where_they_share_the_folder_of_adapters(
     tmp_path: Path, profile: Callable[..., str], postgres: PostgresServer
 ) -> None:
