@@ -86,6 +86,12 @@ def test_both_follow_one_configuration(pair: Pair) -> None:
     assert "generation 1" in shown.stdout
 
 
+def test_the_start_says_which_store_it_is_and_where_adapters_lie(pair: Pair) -> None:
+    said = pair.one.printed
+    assert f"store: postgresql://***@127.0.0.1:{pair.postgres.port}/{pair.database}, shared with other services" in said
+    assert f"{pair.one.home.folder}/.local/share/macaron/test-model.adapters: all machines must share it" in said
+
+
 def test_a_database_that_is_gone_is_503_with_the_reason_and_comes_back_without_a_restart(pair: Pair) -> None:
     first = pair.one.http().chat("hello there", headers=TRACE)
     pair.postgres.stop()

@@ -23,7 +23,9 @@ from macaron.registry.cards import registry_from
 from macaron.server.guard import is_loopback
 from macaron.server.keys import create_key_file, read_keys
 from macaron.server.logs import configure_logging
-from macaron.server.supervisor import ServeOptions, Supervisor
+from macaron.server.supervisor import ServeOptions, Supervisor, vault_folder
+from macaron.store import is_shared
+from macaron.store.postgres import redacted
 
 OPEN_MODE = "MOL_ALLOW_UNAUTHENTICATED"
 KEY_FILE = "MOL_API_KEY_FILE"
@@ -163,6 +165,9 @@ def _greet(options: ServeOptions, port: int) -> None:
         lines.append("They differ by their prompts only: no adapter of this profile has been trained yet.")
     elif untrained:
         lines.append(f"Only a prompt, without an adapter of its own: {', '.join(untrained)}.")
+    if is_shared(options.store):
+        lines.append(f"store: {redacted(options.store)}, shared with other services")
+        lines.append(f"adapters that are registered lie in {vault_folder(options, port)}: all machines must share it")
     key = ""
     if options.key_file is None:
         lines.append(f"No key is asked for ({OPEN_MODE}=1).")

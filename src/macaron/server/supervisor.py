@@ -273,18 +273,24 @@ def control_path(runtime: Path, port: int) -> Path:
     return runtime / f"{port}.sock"
 
 
-@contextlib.contextmanager
-def _vault(options: ServeOptions, port: int) -> Iterator[Path]:
-    """The folder of registered adapters: beside the store's file, or gone with a store that is. A store of several
-    services says nothing of folders: theirs is the model's own, and one on all machines only where it is shared."""
+def vault_folder(options: ServeOptions, port: int) -> Path:
+    """Where registered adapters lie: beside the store's file. A store of several services is in no folder: theirs is the
+    model's own, and one on all machines only where it is shared."""
     database = database_path(options.store)
     if database is not None:
-        yield database.with_suffix(".adapters")
-        return
+        return database.with_suffix(".adapters")
     if is_shared(options.store):
-        yield options.data / f"{options.loaded.contract.mol.served_model}.adapters"
+        return options.data / f"{options.loaded.contract.mol.served_model}.adapters"
+    return options.runtime / f"{port}.adapters"
+
+
+@contextlib.contextmanager
+def _vault(options: ServeOptions, port: int) -> Iterator[Path]:
+    """The folder of registered adapters, which goes with a store that does."""
+    folder = vault_folder(options, port)
+    if options.store != "memory:":
+        yield folder
         return
-    folder = options.runtime / f"{port}.adapters"
     shutil.rmtree(folder, ignore_errors=True)
     try:
         yield folder
