@@ -274,8 +274,8 @@ def control_path(runtime: Path, port: int) -> Path:
 
 
 def vault_folder(options: ServeOptions, port: int) -> Path:
-    """Where registered adapters lie: beside the store's file. A store of several services is in no folder: theirs is the
-    model's own, and one on all machines only where it is shared."""
+    """Where registered adapters lie: beside the store's file. A store of several services is in no folder: theirs is
+    the model's own, and one on all machines only where it is shared."""
     database = database_path(options.store)
     if database is not None:
         return database.with_suffix(".adapters")

@@ -38,6 +38,7 @@ SETTINGS = {
     # a fresh table's statistics must not lead the planner elsewhere.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "jit": "off",
 }
 
