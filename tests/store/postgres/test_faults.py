@@ -98,6 +98,14 @@ async def test_a_lock_of_somebody_else_is_not_waited_for_too_long(
     assert (await mine.totals()).steps == 3
 
 
+async def test_a_count_that_no_column_holds_fails_alone(replica: Replica) -> None:
+    mine = replica()
+    puts = [mine.put_steps([step]) for step in (make("a"), make("huge", hops=(hop(10**30, 1),)), make("b"))]
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), StoreError, type(None)]
+    assert (await mine.totals()).steps == 2
+
+
 async def test_a_damaged_step_fails_only_its_own_read(address: str, replica: Replica) -> None:
     await replica().put_steps([make("good"), make("bad")])
     other = await asyncpg.connect(address)

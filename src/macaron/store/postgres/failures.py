@@ -28,8 +28,8 @@ def sqlstate(error: BaseException | None) -> str:
 
 
 def refused(error: MacaronError) -> bool:
-    """Whether the server did not take what was written, so that other writes beside it may be taken."""
-    return sqlstate(error.__cause__).startswith(_REFUSED)
+    """Whether the server or its driver did not take what was written, so that other writes beside it may be taken."""
+    return isinstance(error.__cause__, ValueError) or sqlstate(error.__cause__).startswith(_REFUSED)
 
 
 def lost(error: BaseException | None) -> bool:
