@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from macaron.errors import ConfigError
 from macaron.store import database_path, is_shared, open_store
 from macaron.store.base import Limits
-from macaron.store.postgres import check_url, has_password, redacted
+from macaron.store.postgres import check_url, redacted
 
 GOOD = [
     "postgresql://h/d",
@@ -58,10 +58,6 @@ def test_a_password_is_never_shown(scheme: str, password: str) -> None:
 def test_a_store_of_an_unknown_scheme_is_refused_without_its_password() -> None:
     with pytest.raises(ConfigError, match=r"'mysql://\*\*\*@h/d' is not understood.*postgresql://user@host"):
         database_path("mysql://u:hunter2@h/d")
-
-
-def test_an_address_tells_whether_it_has_a_password() -> None:
-    assert [has_password(url) for url in GOOD] == [False, True, False, False]
 
 
 def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from macaron.store.postgres.migrations import migrate
 from macaron.store.postgres.store import PostgresStore
-from macaron.store.postgres.url import SCHEME, check_url, has_password, redacted
+from macaron.store.postgres.url import SCHEME, check_url, redacted
 
-__all__ = ["SCHEME", "PostgresStore", "check_url", "has_password", "migrate", "redacted"]
+__all__ = ["SCHEME", "PostgresStore", "check_url", "migrate", "redacted"]

@@ -34,11 +34,6 @@ def check_url(url: str) -> None:
         raise ConfigError(f"[store] url {redacted(url)!r} {problem}", param="store.url")
 
 
-def has_password(url: str) -> bool:
-    """Whether the address carries a password itself."""
-    return ":" in urlsplit(url).netloc.rpartition("@")[0]
-
-
 def _problem(url: str) -> str:
     try:
         parts = urlsplit(url)
