@@ -6,6 +6,7 @@ from macaron.engine.special import SpecialTokens
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
 from macaron.models import read_gguf
+from macaron.mol.dialogue import labels_in
 from macaron.registry.cards import Registry, registry_from
 from macaron.train.base import Base
 from macaron.train.data.rows import PreferenceRow, RouteRow, SftRow
@@ -18,7 +19,7 @@ from macaron.train.encode import (
     Tokenizer,
     route_question,
 )
-from macaron.train.render import ChatTemplate, labels_in
+from macaron.train.render import ChatTemplate
 
 
 class Studio:
