@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from macaron.engine.special import SpecialTokens
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
@@ -9,6 +13,7 @@ from macaron.models import read_gguf
 from macaron.mol.dialogue import labels_in
 from macaron.registry.cards import Registry, registry_from
 from macaron.train.base import Base
+from macaron.train.config import AddedCard
 from macaron.train.data.rows import PreferenceRow, RouteRow, SftRow
 from macaron.train.encode import (
     Encoded,
@@ -25,23 +30,32 @@ from macaron.train.render import ChatTemplate
 class Studio:
     """Encodes rows for the specialists of a profile.
 
+    Args:
+        added: cards that the router is asked with beside the profile's.
+
+    Attributes:
+        added: labels of those cards.
+
     Raises:
-        ConfigError: the profile has no template, or its adapters cannot be read.
+        ConfigError: the profile has no template or has the label of a card, or its adapters cannot be read.
     """
 
-    def __init__(self, loaded: Loaded, base: Base, tokenizer: Tokenizer) -> None:
+    def __init__(self, loaded: Loaded, base: Base, tokenizer: Tokenizer, added: Sequence[AddedCard] = ()) -> None:
         mol, engine = loaded.contract.mol, loaded.contract.engine
-        self.registry = registry_from(loaded)
+        own = registry_from(loaded)
+        self.registry = _extended(own, added)
+        self.added = frozenset(card.label for card in added)
         source = loaded.text("engine.llamacpp.chat_template_path", "") or read_gguf(base.weights).chat_template
         template = ChatTemplate(source, SpecialTokens(engine.special_tokens), eos=tokenizer.text(tokenizer.end))
         self._loaded = loaded
         self._tokenizer = tokenizer
         self._sft = {
             specialist.label: SftEncoder(template, tokenizer, specialist.identity, merge_system=mol.merge_system)
-            for specialist in self.registry.specialists
+            for specialist in own.specialists
         }
         self._route = RouteEncoder(template, tokenizer)
         self._asked = self.question(self.registry, {name: name for name in self.registry.labels})
+        self._asked_before = self.question(own, {name: name for name in own.labels}) if added else self._asked
 
     def labels(self, row: RouteRow) -> set[str]:
         """The labels that a route row names."""
@@ -71,6 +85,10 @@ class Studio:
         """A question for a label, as the profile asks it or in another way."""
         return self._route.encode(row, asked or self._asked)
 
+    def route_before(self, row: RouteRow) -> Encoded:
+        """A question for a label as the profile asks it without the cards that were added."""
+        return self._route.encode(row, self._asked_before)
+
     def check(self, label: str) -> None:
         """See that a label is one of the profile's.
 
@@ -85,3 +103,20 @@ class Studio:
             names = ", ".join(self.registry.labels)
             raise ConfigError(f"{label!r} is no label of this profile; it has {names}", param="adapter")
         return encoder
+
+
+def _extended(registry: Registry, added: Sequence[AddedCard]) -> Registry:
+    for card in added:
+        if registry.get(card.label) is not None:
+            reason = f"label {card.label!r} is one of the profile's"
+            raise ConfigError(f"{reason}; a card is added for a label that it does not have", param="route.add")
+    blank = registry.default_specialist
+    cards = (
+        # As registration keeps them, so that training and serving show the same line.
+        replace(
+            blank, label=card.label, name=" ".join(card.name.split()), description=" ".join(card.description.split()),
+            boundary=" ".join(card.boundary.split()),
+        )
+        for card in added
+    )  # fmt: skip
+    return replace(registry, specialists=(*registry.specialists, *cards))
