@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from macaron.engine.base import ChatMessage, Choice, Engine, Preempted
+from macaron.engine.base import ChatMessage, Choice, Engine, HopRequest, Preempted
 from macaron.errors import BadRequest
 from macaron.hcp.schema import Contract
 from macaron.mol.dialogue import route_messages
@@ -17,6 +17,10 @@ from macaron.registry.cards import Registry
 
 PATIENCE_SECONDS = 600.0
 """How long a hop may wait for its turn behind live ones."""
+
+GIVES_WAY = 4
+"""How often a hop ends for a live one before it takes its turn among the answers. It is short, and beside a client that
+asks without a pause it would never come to its end otherwise."""
 
 
 class Unhurried:
@@ -58,10 +62,15 @@ class Unhurried:
         asked = route_messages(template, messages, self._names, entry=entry, context=self._context)
         hop = route_hop(self._contract, self._registry, asked, self._tenant, kind="summary")
         hop = replace(hop, timeout=PATIENCE_SECONDS)
-        while True:
+        for _ in range(GIVES_WAY):
             try:
-                return await self._engine.choose(hop)
+                return await self._answered(hop)
             except Preempted:
                 await asyncio.sleep(0)
-            except BadRequest as error:
-                return Choice(None, error.message)
+        return await self._answered(replace(hop, kind="answer"))
+
+    async def _answered(self, hop: HopRequest) -> Choice:
+        try:
+            return await self._engine.choose(hop)
+        except BadRequest as error:
+            return Choice(None, error.message)
