@@ -58,14 +58,16 @@ class Home:
         mark = f"HOME={self.folder}".encode()
         return [pid for pid in _pids() if mark in _environ(pid)]
 
-    def run(self, *arguments: str, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, typed: str = "", seconds: float = 30, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """A command of the command line, to its end; `typed` is its standard input."""
         return subprocess.run(
             [sys.executable, "-m", "macaron", *arguments],
             env={**self.environment, **variables},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=seconds,
             check=False,
             input=typed,
         )

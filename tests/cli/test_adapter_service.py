@@ -100,3 +100,47 @@ def test_an_adapter_that_the_engine_does_not_take_is_status_1_with_its_reason(de
     assert done.returncode == 1
     assert "cannot be loaded" in done.stderr
     assert "candidate (failed)" in desk.told("show", "L4")
+
+
+def lines(path: Path, *rows: dict[str, str]) -> str:
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return str(path)
+
+
+def test_a_route_check_prints_its_numbers_and_lets_a_promotion_pass(desk: Desk, tmp_path: Path) -> None:
+    desk.register(0)
+    poems = lines(tmp_path / "poems.jsonl", *({"text": f"please L4\n{number}"} for number in range(4)))
+    others = lines(tmp_path / "others.jsonl", *({"text": f"please L1\n{number}", "label": "L1"} for number in range(3)))
+    said = desk.told("route-check", "L4", "--examples", poems, "--data", others)
+    assert "L4 wins 4 of its 4 examples (100.0 %, 95 % 51.0-100.0 %)" in said
+    assert "passed: L4 wins 4 of 4" in said
+    verdict = json.loads(
+        desk.told("route-check", f"L4@{desk.revisions[0][7:19]}", "--examples", poems, "--data", others, "--json")
+    )
+    assert (verdict["passed"], verdict["losses"][0]["lost"]["n"], verdict["margin"]) == (True, 3, 0.02)
+    assert "route check  passed L4 wins" in desk.told("promote", "L4")
+
+
+def test_a_failed_route_check_is_status_1_and_so_is_the_promotion(desk: Desk, tmp_path: Path) -> None:
+    desk.register(0)
+    poems = lines(tmp_path / "poems.jsonl", {"text": "a sonnet"}, {"text": "an ode"})
+    others = lines(tmp_path / "others.jsonl", {"text": "please L1", "label": "L1"})
+    done = desk.run("route-check", "L4", "--examples", poems, "--data", others)
+    assert done.returncode == 1
+    assert "failed: L4 wins fewer than 50.0 % of its own examples" in done.stdout
+    done = desk.run("promote", "L4")
+    assert done.returncode == 1
+    assert "L4 wins 0 of 2 (0.0 %" in done.stderr
+
+
+def test_what_is_wrong_with_a_route_checks_rows_is_told(desk: Desk, tmp_path: Path) -> None:
+    desk.register(0)
+    done = desk.run("route-check", "L4")
+    assert (done.returncode, "there are no examples of L4" in done.stderr) == (1, True)
+    broken = lines(tmp_path / "broken.jsonl", {"text": "please L4"}, {"words": "please L4"})
+    done = desk.run("route-check", "L4", "--examples", broken)
+    assert (done.returncode, f"{broken}, line 2: " in done.stderr) == (1, True)
+    poems = lines(tmp_path / "poems.jsonl", {"text": "please L4"})
+    others = lines(tmp_path / "others.jsonl", {"text": "please L9", "label": "L9"})
+    done = desk.run("route-check", "L4", "--examples", poems, "--data", others)
+    assert (done.returncode, f"{others}, line 1: the label 'L9' is not in force" in done.stderr) == (1, True)

@@ -11,6 +11,7 @@ from macaron.conversation import Message, Step, Text
 from macaron.engine.special import SpecialTokens
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
+from macaron.mol.dialogue import route_messages
 from macaron.mol.prompt import question_messages
 from macaron.mol.route import RouteTemplate, context_text, question, request_text
 from macaron.registry.cards import registry_from
@@ -18,7 +19,7 @@ from macaron.train.base import BaseTokenizer
 from macaron.train.batches import shared_length
 from macaron.train.data.rows import PreferenceRow, RouteRow, SftRow
 from macaron.train.encode import Encoded, SftEncoder
-from macaron.train.render import ChatTemplate, route_messages
+from macaron.train.render import ChatTemplate
 from macaron.train.studio import Studio
 from macaron.train.vary import read_cards, vary
 

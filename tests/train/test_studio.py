@@ -14,7 +14,7 @@ from tests.train.tiny import sft_rows
 def test_a_newcomers_rows_begin_with_its_own_system_prompt(
     tiny_loaded: Loaded, tiny_base: Base, tokenizer: BaseTokenizer
 ) -> None:
-    studio = Studio(tiny_loaded, tiny_base, tokenizer, {"L9": "You write poems."})
+    studio = Studio(tiny_loaded, tiny_base, tokenizer, newcomers={"L9": "You write poems."})
     encoded = studio.sft(sft_rows(1)[0], "L9")
     assert "You write poems." in "".join(map(tokenizer.text, encoded.ids))
 
@@ -23,7 +23,7 @@ def test_a_label_of_the_profile_keeps_the_profiles_system_prompt(
     tiny_loaded: Loaded, tiny_base: Base, tokenizer: BaseTokenizer
 ) -> None:
     with pytest.raises(ConfigError, match="its own system prompt for L0"):
-        Studio(tiny_loaded, tiny_base, tokenizer, {"L0": "You write poems."})
+        Studio(tiny_loaded, tiny_base, tokenizer, newcomers={"L0": "You write poems."})
 
 
 def test_a_label_that_nobody_has_is_told_how_to_join(studio: Studio) -> None:

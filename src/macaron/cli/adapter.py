@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from macaron.cli import adapter_service
+from macaron.cli import adapter_service, route_check
 from macaron.cli.progress import progress_bar
 from macaron.errors import MacaronError
 from macaron.hcp import Loaded, load
@@ -32,6 +32,7 @@ app = typer.Typer(
 app.command(epilog=adapter_service.REGISTER_EXAMPLES)(adapter_service.register)
 app.command("list")(adapter_service.list_adapters)
 app.command()(adapter_service.show)
+app.command(epilog=route_check.EXAMPLES)(route_check.route_check)
 app.command()(adapter_service.promote)
 app.command()(adapter_service.shadow)
 app.command()(adapter_service.canary)

@@ -72,7 +72,7 @@ def list_adapters(as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
     """List the registered adapters that you may see."""
     said = asyncio.run(_call(url, "GET", ""))
     if as_json:
-        _print_json(said)
+        print_json(said)
         return
     table = Table("label", "whose", "live", Column("revisions", overflow="fold"), "", box=None)
     for entry in said["data"]:
@@ -96,7 +96,7 @@ def show(label: Label, tenant: Tenant = None, as_json: AsJson = False, url: Url 
     query = {} if tenant is None else {"tenant": tenant}
     entry = asyncio.run(_call(url, "GET", f"/{label}", query=query))
     if as_json:
-        _print_json(entry)
+        print_json(entry)
     else:
         _show(entry)
 
@@ -280,5 +280,6 @@ def _side(name: str, side: Mapping[str, Any]) -> str:
     return f"{name}: {turns} turns, {side['failed']} failed, {side['cut']} cut, {side['called']} with calls, {means}"
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
+    """A value for programs."""
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())

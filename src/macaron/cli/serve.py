@@ -13,7 +13,7 @@ import typer
 from msgspec.structs import replace
 from rich.console import Console
 
-from macaron.cli.paths import default_key_file, runtime_folder, store_url
+from macaron.cli.paths import data_folder, default_key_file, runtime_folder, store_url
 from macaron.cli.progress import progress_bar
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded, load

@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from macaron.cli.progress import progress_bar
+from macaron.cli import train_router
+from macaron.cli.train_run import run
 from macaron.errors import ConfigError
-from macaron.train.config import TrainConfig, build_config, read_recipe
-from macaron.train.folder import RunFolder, new_run_id
-from macaron.train.record import RunKind, RunRecord
 
 app = typer.Typer(
     name="train",
     no_args_is_help=True,
     help="Train a specialist: a LoRA on the profile's frozen base.",
 )
+
+app.command(epilog=train_router.EXAMPLES)(train_router.router)
 
 _SFT_EXAMPLES = """Examples:
 
@@ -40,7 +39,6 @@ _PUBLISH_EXAMPLES = """Examples:
 
   macaron train publish runs/code --to myprofile/adapters/L2"""
 
-STOPPED = 130
 HOW_IT_RUNS = ("out", "resume", "config", "dry_run")
 """Options that are no settings of a run."""
 
@@ -78,7 +76,7 @@ def sft(
     skip_broken: SkipBroken = False, dry_run: DryRun = False,
 ) -> None:  # fmt: skip
     """Train on conversations, and on routes where the adapter is the entry specialist's."""
-    _run("sft", config, _overrides(context.params), out, resume, dry_run)
+    run("sft", config, _overrides(context.params), out, resume, dry_run)
 
 
 @app.command(epilog=_DPO_EXAMPLES)
@@ -90,19 +88,19 @@ def dpo(
     skip_broken: SkipBroken = False, dry_run: DryRun = False,
 ) -> None:  # fmt: skip
     """Train on pairs of answers of which one is better."""
-    _run("dpo", config, _overrides(context.params), out, resume, dry_run)
+    run("dpo", config, _overrides(context.params), out, resume, dry_run)
 
 
 @app.command(epilog=_PUBLISH_EXAMPLES)
 def publish(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
     to: Annotated[Path, typer.Option(help="Folder for the adapter, such as myprofile/adapters/L2.")],
     licence: Annotated[str, typer.Option(help="SPDX name of its licence, for a card beside it.")] = "",
 ) -> None:
     """Copy a finished run's adapter to where a profile can name it, at half the size."""
     from macaron.train.publish import publish as copy
 
-    record = copy(run, to, licence)
+    record = copy(folder, to, licence)
     assert record.adapter is not None
     typer.echo(f'{to}\n{record.adapter.revision}\nname it in profile.toml: source = "adapters/{to.name}"')
 
@@ -117,45 +115,6 @@ def _overrides(options: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _run(
-    kind: RunKind, recipe: str | None, given: dict[str, Any], out: Path | None, resume: bool, dry_run: bool
-) -> None:
-    from macaron.train.dry import show
-    from macaron.train.processes import is_main
-    from macaron.train.progress import training_bar
-    from macaron.train.trainer import prepare_run, train
-
-    console = Console(stderr=True, quiet=not is_main())
-    config = _config(kind, recipe, given, out, resume)
-    run_id = new_run_id(config.adapter)
-    with progress_bar(console) as progress:
-        prepared = prepare_run(config, progress=progress)
-    if dry_run:
-        show(prepared, Console())
-        return
-    folder = RunFolder(out or Path("runs") / run_id)
-    console.print(f"{len(prepared.steps)} steps in {folder.path}", highlight=False)
-    with training_bar(console) as report:
-        record = train(prepared, folder, resume=resume, run_id=run_id, report=report)
-    if is_main():
-        _conclude(record, folder)
-
-
-def _config(kind: RunKind, recipe: str | None, given: dict[str, Any], out: Path | None, resume: bool) -> TrainConfig:
-    from macaron.train.processes import process_count
-    from macaron.train.trainer import resumed_config
-
-    if out is None and process_count() > 1:
-        raise ConfigError("several processes need --out, so that they work in one folder", param="out")
-    if resume and out is None:
-        raise ConfigError("--resume needs --out, the folder of the run to go on with", param="out")
-    table = read_recipe(recipe) if recipe else {}
-    overrides = {"kind": kind, **given}
-    if resume and out is not None and RunFolder(out).exists:
-        return resumed_config(RunFolder(out), {**_dotted(table), **overrides})
-    return build_config({"profile": "demi", **table}, overrides)
-
-
 def _text(path: Path) -> str:
     try:
         text = path.expanduser().read_text("utf-8").strip()
@@ -164,20 +123,3 @@ def _text(path: Path) -> str:
     if not text:
         raise ConfigError(f"{path} is empty; write the specialist's system prompt into it", param="identity")
     return text
-
-
-def _dotted(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= _dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
-
-
-def _conclude(record: RunRecord, folder: RunFolder) -> None:
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in record.metrics.items())
-    if record.status == "stopped":
-        typer.echo(
-            f"stopped after step {record.steps}; go on with: macaron train {record.kind} --resume --out {folder.path}"
-        )
-        raise typer.Exit(STOPPED)
-    typer.echo(f"{folder.adapter}\n{record.adapter.revision if record.adapter else ''}\n{numbers}")

@@ -12,9 +12,9 @@ from macaron.engine.base import ChatMessage, Choice, Engine, HopRequest
 from macaron.engine.labels import parse_label
 from macaron.errors import BadRequest
 from macaron.hcp import Loaded
+from macaron.mol.dialogue import route_messages
 from macaron.mol.route import RouteTemplate
 from macaron.registry.cards import Registry
-from macaron.train.render import route_messages
 
 # Longer than the service waits: on a busy machine a late answer is a long time in the report, not a wrong label.
 PATIENCE_SECONDS = 600.0

@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from macaron.errors import ConfigError
+from macaron.mol.dialogue import labels_in
 from macaron.train.data.rows import RouteRow, SftRow
 from macaron.train.demi.route.surface import surface_rows
-from macaron.train.render import labels_in
 
 MAX_LINE_BYTES = 4_194_304
 _CHINESE = re.compile("[\u3400-\u9fff]")

@@ -30,6 +30,8 @@ def references(mol: MolSection | None, engine: EngineSection | None) -> Iterator
     """Every prompt and template file that the sections name."""
     if mol is not None:
         yield Reference(("mol", "route", "prompt_path"), "mol.route.prompt_path", mol.route.prompt_path)
+        if mol.route.examples_path:
+            yield Reference(("mol", "route", "examples_path"), "mol.route.examples_path", mol.route.examples_path)
         if mol.summary_prompt_path:
             yield Reference(("mol", "summary_prompt_path"), "mol.summary_prompt_path", mol.summary_prompt_path)
         for index, entry in enumerate(mol.adapters):

@@ -29,12 +29,15 @@ class RouteSection(Section, frozen=True):
         prefill: the assistant's answer begins with this. Labels that share a prefix, of which none begins another,
             have that prefix added by the engine where one token then decides.
         chat_template_kwargs: passed with the hop, to turn thinking off.
+        examples_path: file of requests and the labels that are right for them, one JSON object a line. A new adapter is
+            checked against them before it may be promoted.
     """
 
     prompt_path: str
     shape: RouteShape = "instruction_first"
     prefill: str = ""
     chat_template_kwargs: dict[str, Any] = {}
+    examples_path: str = ""
 
 
 class AdapterEntry(Section, frozen=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from macaron.conversation import Hop, Usage
-from macaron.engine.base import Choice, Engine, HopRequest
+from macaron.conversation import Hop, HopKind, Usage
+from macaron.engine.base import ChatMessage, Choice, Engine, HopRequest
 from macaron.errors import BadRequest, EngineError, Unavailable
 from macaron.hcp.schema import Contract
 from macaron.mol.lookup import Found, TurnRequest
@@ -37,6 +38,31 @@ class Routed(Struct, frozen=True):
     hop: Hop | None = None
 
 
+def route_hop(
+    contract: Contract, registry: Registry, messages: Sequence[ChatMessage], tenant: str, kind: HopKind = "route"
+) -> HopRequest:
+    """The hop that asks for one of a registry's labels.
+
+    Args:
+        kind: `summary` for a question that nobody waits for, which every other hop overtakes.
+    """
+    route = contract.mol.route
+    options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
+    if route.chat_template_kwargs:
+        options["chat_template_kwargs"] = route.chat_template_kwargs
+    return HopRequest(
+        kind=kind,
+        adapter=registry.entry_specialist.adapter,
+        messages=messages,
+        options=options,
+        stream=False,
+        choices=registry.labels,
+        prefill=route.prefill,
+        tenant=tenant,
+        timeout=contract.engine.timeouts.route,
+    )
+
+
 class Router:
     """Routes turns. The same question at the same place gets the same label, so that a retry does not re-route."""
 
@@ -55,13 +81,9 @@ class Router:
         self._contract = contract
         self._template = template
         self._observer = observer
-        self._labels = registry.labels
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
         self._memo = memo
-        self._options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
-        if contract.mol.route.chat_template_kwargs:
-            self._options["chat_template_kwargs"] = contract.mol.route.chat_template_kwargs
 
     def known(self, request: TurnRequest, found: Found) -> Routed | None:
         """The decision that needs no hop: a retry, or a service with one specialist."""
@@ -102,20 +124,9 @@ class Router:
         tokens = self._template.input_tokens // shrink
         context = context_text(found.path, tokens, found.hidden) if mol.route_context == "labels" else ""
         template = self._template if shrink == 1 else self._template._replace(input_tokens=tokens)
-        asked = question(template, request_text(request.items), context)
-        hop = HopRequest(
-            kind="route",
-            adapter=self._entry.adapter,
-            messages=question_messages(asked),
-            options=self._options,
-            stream=False,
-            choices=self._labels,
-            prefill=self._template.prefill,
-            tenant=request.tenant,
-            timeout=self._contract.engine.timeouts.route,
-        )
+        asked = question_messages(question(template, request_text(request.items), context))
         try:
-            return await self._engine.choose(hop)
+            return await self._engine.choose(route_hop(self._contract, self._registry, asked, request.tenant))
         except (EngineError, Unavailable, BadRequest) as error:
             return Choice(None, error.message)
 

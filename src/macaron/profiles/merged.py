@@ -200,7 +200,7 @@ def _mol(mol: MolSection, entry: AdapterEntry, name: str, engine: EngineSection)
         base_fingerprint=f"sha256:{engine.weights.sha256}" if engine.weights else "",
         entry=entry.label,
         default=entry.label,
-        route=replace(mol.route, prompt_path="prompts/route.md"),
+        route=replace(mol.route, prompt_path="prompts/route.md", examples_path=""),
         adapters=(replace(entry, source="", revision="", engine_name="", model="", rank=None, format=""),),
         reasoning_in_body=mol.reasoning_in_body,
         merge_system=mol.merge_system,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.types import Scope, Send
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from macaron.errors import MacaronError
+from macaron.server.receive import CancelOnDisconnect
 from macaron.wire.errors import openai_error_body
 
 log = logging.getLogger("macaron.server")
@@ -35,6 +38,26 @@ async def send_json(send: Send, value: Any, status: int = 200, headers: Headers 
 async def send_error(send: Send, error: MacaronError, headers: Headers = ()) -> None:
     """An error in OpenAI's shape, with its status."""
     await send_body(send, error.status, openai_error_body(error), (*error_headers(error), *headers))
+
+
+class JsonLines(Response):
+    """A response of JSON values, one a line, each sent when it is there. When the client leaves, the rest is not
+    computed."""
+
+    def __init__(self, values: AsyncGenerator[Any, None]) -> None:
+        super().__init__(status_code=200)
+        self._values = values
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-cache"), *request_id(scope)]
+        with CancelOnDisconnect(scope, receive):
+            async with aclosing(self._values):
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                async for value in self._values:
+                    line = msgspec.json.encode(value) + b"\n"
+                    await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
 
 
 def error_headers(error: MacaronError) -> Headers:

@@ -204,15 +204,19 @@ class Service:
             known = self._memos[tenant] = (decides, OrderedDict())
         return known[1]
 
+    def route_template(self, registry: Registry) -> RouteTemplate:
+        """How the profile asks for one of a registry's labels."""
+        mol = self.contract.mol
+        return RouteTemplate(
+            instruction=registry.fill(self.loaded.text("mol.route.prompt_path")),
+            shape=mol.route.shape,
+            prefill=mol.route.prefill,
+            input_tokens=mol.route_input_tokens,
+        )
+
     def _turns(self, view: View, tenant: str) -> Turns:
         contract, registry = self.contract, view.registry
-        route = contract.mol.route
-        template = RouteTemplate(
-            instruction=registry.fill(self.loaded.text("mol.route.prompt_path")),
-            shape=route.shape,
-            prefill=route.prefill,
-            input_tokens=contract.mol.route_input_tokens,
-        )
+        template = self.route_template(registry)
         return Turns(
             force=Force(contract, self.loaded.digest, registry, self.generation, view.kept, view.trials),
             engine=self.engine,

@@ -12,11 +12,14 @@ import msgspec
 from msgspec import Struct, field
 
 from macaron.errors import ConfigError
+from macaron.hcp.checks import LABEL
 from macaron.train.record import RunKind
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 Precision = Literal["float32", "bfloat16"]
+
+CARDS = "cards with different labels, a capital letter and up to 31 letters, digits, _ or -, name and description"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
@@ -58,10 +61,26 @@ class BatchSection(Section, frozen=True):
     window: int = 256
 
 
+class AddedCard(Section, frozen=True):
+    """`[[route.add]]`: the card of a specialist that the profile does not have."""
+
+    label: str
+    name: str
+    description: str
+    boundary: str = ""
+
+
 class RouteSection(Section, frozen=True):
-    """`[route]`: `vary` is the share of route rows that are asked with another set of labels and cards."""
+    """`[route]`: how route rows are asked.
+
+    Attributes:
+        vary: share of the rows that are asked with another set of labels and cards.
+        add: cards that stand in the question beside the profile's. Rows of their labels are repeated until they are as
+            many as those of other labels, and some rows of the others are asked as if these cards were not there.
+    """
 
     vary: float = 0.0
+    add: tuple[AddedCard, ...] = ()
 
 
 class MixSection(Section, frozen=True):
@@ -93,7 +112,7 @@ class TrainConfig(Section, frozen=True):
         adapter: label of the specialist, or another name where all data sets say whose they are.
         data: folders of data sets; `LABEL=FOLDER` for rows of another specialist.
         identity: system prompt of a specialist that the profile does not have; empty for the profile's own.
-        start: `--from`, a run folder whose adapter is trained on; empty for a new one.
+        start: `--from`, the folder of a run, or of a published adapter, that is trained on; empty for a new one.
         max_tokens: longer rows are refused.
         max_steps: 0 for all that the epochs give.
         precision: of the frozen base; the adapter and its optimizer are kept in float32. `bfloat16` is faster on
@@ -172,6 +191,12 @@ def differences(stored: TrainConfig, given: TrainConfig) -> list[str]:
     return sorted(name for name in left | right if name.split(".")[0] not in free and left.get(name) != right.get(name))
 
 
+def _usable(cards: tuple[AddedCard, ...]) -> bool:
+    labels = [card.label for card in cards]
+    plain = all(LABEL.fullmatch(card.label) and card.name.strip() and card.description.strip() for card in cards)
+    return plain and len(set(labels)) == len(labels)
+
+
 def _merged(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     merged = msgspec.to_builtins(dict(table))
     for name, value in overrides.items():
@@ -213,6 +238,7 @@ def _ranges(config: TrainConfig) -> list[tuple[str, Any, bool, str]]:
         ("batch.tokens", config.batch.tokens, config.batch.tokens > 0, above),
         ("batch.rows", config.batch.rows, config.batch.rows > 0, above),
         ("batch.window", config.batch.window, config.batch.window > 0, above),
+        ("route.add", [card.label for card in config.route.add], _usable(config.route.add), CARDS),
         ("route.vary", config.route.vary, 0 <= config.route.vary <= 1, "from 0 to 1"),
         ("mix.sft", config.mix.sft, config.mix.sft >= 0, "0 or more"),
         ("mix.route", config.mix.route, config.mix.route >= 0, "0 or more"),

@@ -9,10 +9,11 @@ from macaron.engine.base import ChatMessage
 from macaron.engine.llamacpp.choices import ChoicePlan, plan_choice
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded
+from macaron.mol.dialogue import labels_in, route_messages
 from macaron.mol.route import RouteTemplate
 from macaron.registry.cards import Registry
 from macaron.train.data.rows import PreferenceRow, RouteRow, SftRow
-from macaron.train.render import ChatTemplate, chat_messages, labels_in, route_messages, shown_tools
+from macaron.train.render import ChatTemplate, chat_messages, shown_tools
 
 
 class Tokenizer(Protocol):

@@ -16,6 +16,7 @@ import msgspec
 
 from macaron.errors import ConfigError
 from macaron.models.files import explained
+from macaron.registry.revision import ADAPTER_FILES
 from macaron.train.record import RunRecord
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
@@ -125,6 +126,11 @@ class RunFolder:
             file.write(str(os.getpid()).encode())
             file.flush()
             yield
+
+
+def adapter_in(path: Path) -> Path:
+    """The adapter of a run's folder, or the folder itself where a published adapter lies in it beside its record."""
+    return path if (path / ADAPTER_FILES[1]).is_file() else RunFolder(path).adapter
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
@@ -19,6 +20,13 @@ RouteCase = tuple[RouteRow, Encoded]
 
 SMALLER_SETS = 0.3
 """Share of the varied questions from which one of the profile's own labels is kept out."""
+
+
+WITHOUT_NEWCOMERS = 0.25
+"""Share of the other rows that are asked without the added cards: the router serves before and after they come."""
+
+MAX_REPEATS = 8
+"""Of a row of an added label in one epoch."""
 
 
 def plan_steps(studio: Studio, rows: Rows, config: TrainConfig) -> list[list[Encoded]]:
@@ -39,6 +47,7 @@ def _route_batches(
     studio: Studio, rows: Sequence[RouteCase], config: TrainConfig, cards: tuple[Card, ...], random: Random
 ) -> list[list[Encoded]]:
     limits = _limits(config)
+    rows, without = _with_newcomers(studio, rows, random)
     cut = math.floor(config.route.vary * len(rows) + 0.5)
     plain = [encoded for _, encoded in rows[cut:]]
     varied = sorted(rows[:cut], key=lambda case: len(case[1].ids))
@@ -51,7 +60,29 @@ def _route_batches(
         question = studio.question(variant.registry, variant.names)
         batches += batches_of([studio.route(row, question) for row, _ in asked], limits)
     random.shuffle(plain)
+    batches += batches_of([studio.route_before(row) for row, _ in without], limits)
     return batches + batches_of(plain, limits)
+
+
+def _with_newcomers(
+    studio: Studio, rows: Sequence[RouteCase], random: Random
+) -> tuple[Sequence[RouteCase], Sequence[RouteCase]]:
+    """Rows with those of added labels repeated, and rows that are asked as if these labels were not there."""
+    if not studio.added:
+        return rows, ()
+    counts = Counter(row.label for row, _ in rows)
+    others = [count for label, count in counts.items() if label not in studio.added]
+    wanted = math.ceil(sum(others) / len(others)) if others else 0
+    asked: list[RouteCase] = []
+    without: list[RouteCase] = []
+    for case in rows:
+        known = studio.added.isdisjoint(studio.labels(case[0]))
+        if known and random.random() < WITHOUT_NEWCOMERS:
+            without.append(case)
+        else:
+            asked += [case] * (1 if known else min(MAX_REPEATS, max(1, wanted // counts[case[0].label])))
+    random.shuffle(asked)
+    return asked, without
 
 
 def _without_one_label(

@@ -23,7 +23,7 @@ from macaron.train.checkpoint import check_checkpoint
 from macaron.train.config import TrainConfig, build_config, differences
 from macaron.train.dpo import dpo_trainer, preference_metrics
 from macaron.train.encode import Encoded, Pair
-from macaron.train.folder import RunFolder, new_run_id, now
+from macaron.train.folder import RunFolder, adapter_in, new_run_id, now
 from macaron.train.inputs import Inputs, read_inputs
 from macaron.train.plan import plan_pairs, plan_steps
 from macaron.train.prepare import Material, encode_inputs
@@ -66,7 +66,7 @@ def prepare_run(config: TrainConfig, *, cache_dir: Path | None = None, progress:
     base = find_base(loaded, cache_dir=cache_dir, progress=progress)
     tokenizer = load_tokenizer(base)
     newcomers = {config.adapter: config.identity} if config.identity else {}
-    studio = Studio(loaded, base, BaseTokenizer(tokenizer), newcomers)
+    studio = Studio(loaded, base, BaseTokenizer(tokenizer), config.route.add, newcomers)
     material = encode_inputs(studio, inputs, config)
     steps: Any = (
         plan_steps(studio, material.train, config) if config.kind == "sft" else plan_pairs(material.train, config)
@@ -181,7 +181,7 @@ def _parent(config: TrainConfig, base: Base) -> RunRecord:
     """
     folder = RunFolder(Path(config.start).expanduser())
     record = folder.read_record()
-    if not folder.adapter.is_dir():
+    if not adapter_in(folder.path).is_dir():
         raise ConfigError(f"run {folder.path} is {record.status} and has no adapter to go on from", param="from")
     if record.base_fingerprint != base.fingerprint:
         raise ConfigError(f"run {folder.path} was trained on another base, {record.base_fingerprint}", param="from")
@@ -275,7 +275,7 @@ class _Run:
         model = load_model(prepared.base, config.precision)
         callbacks = [watch_callback(self._watch, self._stop)]
         if config.start:
-            source = RunFolder(Path(config.start).expanduser()).adapter
+            source = adapter_in(Path(config.start).expanduser())
             model = PeftModel.from_pretrained(model, str(source), is_trainable=True)
             # An adapter names its base for people; PEFT wants to look into it whenever it saves.
             model.peft_config["default"].base_model_name_or_path = str(prepared.base.folder)

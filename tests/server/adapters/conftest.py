@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from macaron.hcp import load
+from macaron.hcp import Loaded, load
 from macaron.registry.desired import engine_name
 from macaron.registry.revision import adapter_revision
 from macaron.server.keys import read_keys
@@ -29,6 +30,16 @@ PATH = "/v1/admin/adapters"
 CARD = {"name": "Poet", "description": "writes poems", "boundary": "code", "identity": "You are a poet."}
 NAMES = ("one", "two", "three")
 WAIVED = {"waive_route_check": "a test"}
+
+
+def row(label: str, text: str = "") -> dict[str, Any]:
+    """A request that is routed to the label, or another that should be."""
+    return {"messages": [{"role": "user", "content": text or f"please {label}"}], "label": label}
+
+
+def rows(label: str, right: int = 4, wrong: int = 0) -> list[dict[str, Any]]:
+    """Requests that should be routed to a label; the wrong ones go to the entry specialist."""
+    return [row(label) for _ in range(right)] + [row(label, "whatever") for _ in range(wrong)]
 
 
 def answering_by_adapter(seen: Seen) -> str | Reply:
@@ -56,12 +67,27 @@ class Desk:
             return await self.client.get(PATH + path, headers)
         return await self.client.post(body, path=PATH + path, headers=headers)
 
+    async def check(self, rows: Sequence[Any] = (), label: str = "L4", by: str = "owner", **fields: Any) -> list[Any]:
+        """A route check; gives the lines of the answer."""
+        body = {"rows": list(rows), **fields}
+        url = f"{self.client.url}{PATH}/{label}/route-check"
+        async with self.client.session.post(url, json=body, headers=_auth(by)) as response:
+            return [json.loads(line) for line in (await response.text()).splitlines()]
+
     async def register(self, label: str = "L4", name: str = "one", by: str = "owner", **fields: Any) -> str:
         """Register an adapter; returns its name in the engine once that has proved it."""
         answer = await self.admin(body={"label": label, "folder": str(self.root / name), **CARD, **fields}, by=by)
         assert answer.status == 201, answer.body
         engine = engine_name(label, self.revisions[name])
         await self.standing(label, engine, "ready", by=by)
+        return engine
+
+    async def override(self, label: str, name: str = "one") -> str:
+        """Register another revision of a label of the profile, with its card; returns its name in the engine."""
+        answer = await self.admin(body={"label": label, "folder": str(self.root / name), "override": True})
+        assert answer.status == 201, answer.body
+        engine = engine_name(label, self.revisions[name])
+        await self.standing(label, engine, "ready")
         return engine
 
     async def live(self, label: str = "L4", name: str = "one", by: str = "owner", **fields: Any) -> str:
@@ -91,6 +117,15 @@ def _auth(by: str) -> dict[str, str]:
     return {"authorization": f"Bearer {KEYS[by]}"}
 
 
+def _profile(folder: Path, origin: str, sections: str, examples: str) -> Loaded:
+    document = write_profile(folder, origin, more=sections)
+    if examples:
+        (folder / "routing.jsonl").write_text(examples)
+        named = 'prompt_path = "route.md"'
+        document.write_text(document.read_text().replace(named, f'{named}\nexamples_path = "routing.jsonl"'))
+    return load(document)
+
+
 async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
     """Wait for what the service does in its own time and tells nobody."""
     async with asyncio.timeout(within):
@@ -99,10 +134,10 @@ async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
 
 
 class Opening(Protocol):
-    """Starts a service; `more` adds to the profile."""
+    """Starts a service; `more` adds to the profile, `examples` is its routing set."""
 
     def __call__(
-        self, script: Script = answering_by_adapter, *, more: str = "", store: str = "memory:"
+        self, script: Script = answering_by_adapter, *, more: str = "", store: str = "memory:", examples: str = ""
     ) -> contextlib.AbstractAsyncContextManager[Desk]: ...
 
 
@@ -119,11 +154,11 @@ def desk(tmp_path: Path) -> Opening:
 
     @contextlib.asynccontextmanager
     async def start(
-        script: Script = answering_by_adapter, *, more: str = "", store: str = "memory:"
+        script: Script = answering_by_adapter, *, more: str = "", store: str = "memory:", examples: str = ""
     ) -> AsyncGenerator[Desk, None]:
         async with EngineDouble(script) as double:
             sections = f'{more}\n[registry]\nroots = ["{root}"]\n'
-            loaded = await asyncio.to_thread(lambda: load(write_profile(tmp_path, double.origin, more=sections)))
+            loaded = await asyncio.to_thread(_profile, tmp_path, double.origin, sections, examples)
             keys = await asyncio.to_thread(read_keys, key_file)
             async with serve(loaded, store, keys=keys, vault=tmp_path / "vault") as running:
                 yield Desk(running, double, root, revisions)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from macaron.registry.desired import engine_name
-from tests.server.adapters.conftest import CARD, KEYS, PATH, WAIVED, Desk, Opening
+from tests.server.adapters.conftest import CARD, KEYS, PATH, WAIVED, Desk, Opening, rows
 
 
 def error(answer: Any) -> tuple[int, str, str]:
@@ -87,9 +87,7 @@ async def test_a_promotion_needs_a_route_check_or_a_reason_against_it(desk: Open
     async with desk() as at:
         await at.register()
         assert error(await at.admin("/L4/promote", {}))[:2] == (409, "route_check_missing")
-        standing = (await at.admin()).body["standing"]
-        check = {"revision": at.revisions["one"], "passed": True, "standing": standing, "detail": "+3 -0"}
-        assert (await at.admin("/L4/route-check", check)).status == 200
+        assert (await at.check(rows("L4") + rows("L1")))[-1]["verdict"]["passed"]
         assert (await at.admin("/L4/promote", {})).status == 200
 
 

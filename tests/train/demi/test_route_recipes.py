@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from macaron.hcp import load
+from macaron.profiles import find_profile
 from macaron.train.data.build import build
 from macaron.train.data.recipe import Recipe, Split, find_recipe, load_recipe
 from macaron.train.data.rows import AnyRow, RouteRow, SftRow
@@ -65,3 +67,16 @@ def test_no_held_out_request_is_learned(tmp_path: Path) -> None:
     held_out = {asked(row).lower() for row in rows(HELD_OUT, tmp_path, "test") if isinstance(row, RouteRow)}
     assert not learned & held_out
     assert not [text for text in held_out if len(text) > 30 and any(text in other for other in learned)]
+
+
+def test_the_profiles_routing_set_is_what_its_recipe_builds(tmp_path: Path) -> None:
+    build(recipe("demi-routing-check"), tmp_path / "built", CachedPackages())
+    shipped = load(find_profile("demi")).text("mol.route.examples_path")
+    assert (tmp_path / "built" / "test.jsonl").read_text("utf-8") == shipped
+
+
+def test_every_label_has_some_seventy_rows_in_the_profiles_routing_set() -> None:
+    lines = load(find_profile("demi")).text("mol.route.examples_path").splitlines()
+    labels = Counter(msgspec.json.decode(line, type=RouteRow).label for line in lines)
+    assert set(labels) == {"L0", "L1", "L2", "L3"}
+    assert min(labels.values()) >= 70

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from macaron.errors import Conflict
-from macaron.registry.desired.change import carry, disable, enable, promote, rollback
+from macaron.registry.desired.change import carry, disable, enable, newest, promote, rollback
 from macaron.registry.desired.choice import chosen, shadowed
 from macaron.registry.desired.codec import MAX_DOCUMENT, decode, encode
 from macaron.registry.desired.document import (
@@ -19,7 +19,7 @@ from macaron.registry.desired.document import (
     State,
     engine_name,
 )
-from macaron.registry.desired.force import at_revision, entries_for, in_force, select, select_shadow, standing
+from macaron.registry.desired.force import at_revision, entries_for, in_force, select, select_shadow, standing, supposed
 from macaron.registry.desired.invariants import Problem, problems
 from macaron.registry.desired.leave import drain, remove, remove_label, retire, retire_idle
 from macaron.registry.desired.register import Quota, Registration, permit, register, visible
@@ -56,6 +56,7 @@ __all__ = [
     "engine_name",
     "entries_for",
     "in_force",
+    "newest",
     "permit",
     "plan",
     "probed",
@@ -74,6 +75,7 @@ __all__ = [
     "shadow",
     "shadowed",
     "standing",
+    "supposed",
     "visible",
     "waive_route_check",
 ]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from macaron.errors import Conflict
 from macaron.registry.cards import Registry
-from macaron.registry.desired.document import Desired, Entry, Key, with_entry, with_installed
+from macaron.registry.desired.document import Desired, Entry, Installed, Key, with_entry, with_installed
 from macaron.registry.desired.trial import ended, require_enabled, require_probes, require_route_check
 
 
@@ -88,6 +88,19 @@ def carry(desired: Desired, contract: str, registry: Registry) -> Desired:
         for entry in desired.entries
     )
     return replace(desired, contract=contract, entries=entries)
+
+
+def newest(entry: Entry) -> Installed:
+    """The revision that waits for its promotion.
+
+    Raises:
+        Conflict: there is none.
+    """
+    waiting = [item for item in entry.revisions if item.state not in ("live", "draining", "retired")]
+    if not waiting:
+        message = f"no revision of {entry.label} waits for a promotion; name one"
+        raise Conflict(message, param="revision", code="nothing_to_promote")
+    return waiting[-1]
 
 
 def _live(entry: Entry, revision: str) -> Entry:

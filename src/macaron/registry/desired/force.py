@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from macaron.registry.cards import Registry, Specialist
 from macaron.registry.desired.choice import chosen, shadowed
-from macaron.registry.desired.document import Desired, Entry, Installed, Key
+from macaron.registry.desired.document import Desired, Entry, Installed, Key, with_entry
 
 
 def in_force(registry: Registry, desired: Desired, tenant: str) -> Registry:
@@ -33,6 +33,16 @@ def in_force(registry: Registry, desired: Desired, tenant: str) -> Registry:
     # The document's order, not the dictionary's: an entry of the tenant's may have taken the place of everybody's.
     new = (entry for entry in desired.entries if live.get(entry.label) is entry and not entry.profile)
     return replace(registry, specialists=(*own, *(_live(registry, entry) for entry in new)))
+
+
+def supposed(desired: Desired, key: Key, revision: str) -> Desired:
+    """The document as if a revision were live, only to see what would be in force then: nothing is checked.
+
+    Raises:
+        NotFound: entry or revision is not there.
+    """
+    entry = desired.find(key)
+    return with_entry(desired, replace(entry, live=entry.find(revision).revision, disabled=False))
 
 
 def select(registry: Registry, desired: Desired, tenant: str, label: str, session_id: str) -> Specialist | None:

@@ -139,14 +139,6 @@ class Admin:
 
         return await self._try(by, key, revision, edit)
 
-    async def route_check(self, by: str, key: Key, revision: str, check: state.RouteCheck) -> Entry:
-        """Record a route check.
-
-        Raises:
-            NotFound, Forbidden, Conflict, BadRequest: see `desired.route_checked`.
-        """
-        return await self._change(by, key, lambda desired: state.route_checked(desired, key, revision, check))
-
     async def shadow(self, by: str, key: Key, revision: str, share: float) -> Entry:
         """Let a revision answer a share of the label's turns that nobody sees.
 
@@ -233,7 +225,7 @@ class Admin:
 
         def checked(desired: Desired) -> Desired:
             entry = desired.find(key)
-            item = entry.find(revision or _newest(entry))
+            item = entry.find(revision) if revision else state.newest(entry)
             changed = edit(desired, item.revision)
             self._require_loaded(entry.engine_name(item))
             return changed
@@ -306,16 +298,3 @@ class Admin:
         if name not in self._adapters.follower.findings.proved:
             message = f"{name} is not loaded at the moment; `macaron adapter show` says why"
             raise Conflict(message, param="revision", code="not_loaded")
-
-
-def _newest(entry: Entry) -> str:
-    """The revision that waits for its promotion.
-
-    Raises:
-        Conflict: there is none.
-    """
-    waiting = [item for item in entry.revisions if item.state not in ("live", "draining", "retired")]
-    if not waiting:
-        message = f"no revision of {entry.label} waits for a promotion; name one"
-        raise Conflict(message, param="revision", code="nothing_to_promote")
-    return waiting[-1].revision

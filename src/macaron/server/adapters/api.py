@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,16 +13,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from macaron.errors import BadRequest, TimedOut
-from macaron.registry.desired import Entry, Key, RouteCheck
+from macaron.errors import BadRequest, MacaronError, TimedOut
+from macaron.registry.desired import Entry, Key
+from macaron.registry.verdict import MARGIN
 from macaron.server.adapters.admin import Admin, NewAdapter
 from macaron.server.adapters.parts import Adapters
+from macaron.server.adapters.route_check import Found, Progress, RouteChecks, Row
 from macaron.server.keys import OWNER
 from macaron.server.receive import ClientLeft, header_map, read_body
-from macaron.server.respond import JSON, request_id
+from macaron.server.respond import JSON, JsonLines, request_id
+from macaron.wire.errors import openai_error
 
 PATH = "/v1/admin/adapters"
 MAX_BODY = 262_144
+MAX_ROWS_BODY = 16_777_216
 
 BodyT = TypeVar("BodyT", bound=Struct)
 
@@ -46,12 +51,11 @@ class Share(Promotion, frozen=True):
     share: float = 0.1
 
 
-class Checked(Named, frozen=True):
-    """A route check to record."""
+class Check(Named, frozen=True):
+    """A route check to make: rows beside those of the profile, and the share of its rows that a label may lose."""
 
-    passed: bool = False
-    standing: str = ""
-    detail: str = ""
+    rows: tuple[Row, ...] = ()
+    margin: float = MARGIN
 
 
 def admin_routes(adapters: Adapters) -> list[Route]:
@@ -81,6 +85,7 @@ class _Api:
     def __init__(self, adapters: Adapters) -> None:
         self._adapters = adapters
         self._admin = Admin(adapters)
+        self._checks = RouteChecks(adapters)
 
     async def list(self, request: Request) -> Response:
         by = self._by(request)
@@ -113,11 +118,23 @@ class _Api:
         return self._done(request, await self._admin.promote(by, key, body.revision, body.waive_route_check))
 
     async def route_check(self, request: Request) -> Response:
-        by, body = self._by(request), await self._body(request, Checked)
-        check = RouteCheck(body.passed, standing=body.standing, detail=body.detail)
-        return self._done(
-            request, await self._admin.route_check(by, _key(request, by, body.tenant), body.revision, check)
-        )
+        """Lines of JSON as it goes on: `done` and `total`, at last `verdict` and `entry`, or `error`."""
+        by, body = self._by(request), await self._body(request, Check, MAX_ROWS_BODY)
+        key = _key(request, by, body.tenant)
+        return JsonLines(self._checked(await self._checks.plan(by, key, body.revision, body.rows, body.margin)))
+
+    async def _checked(self, steps: AsyncGenerator[Progress | Found, None]) -> AsyncGenerator[Any, None]:
+        try:
+            async with aclosing(steps):
+                async for step in steps:
+                    match step:
+                        case Progress(done, total):
+                            yield {"done": done, "total": total}
+                        case Found(check, verdict, entry):
+                            said = {"passed": check.passed, "detail": check.detail, **msgspec.to_builtins(verdict)}
+                            yield {"verdict": said, "entry": self._entry(entry)}
+        except MacaronError as error:
+            yield openai_error(error)
 
     async def shadow(self, request: Request) -> Response:
         by, body = self._by(request), await self._body(request, Share)
@@ -157,10 +174,10 @@ class _Api:
         caller.require("admin", f"`{PATH}`")
         return "" if caller.tenant == OWNER else caller.tenant
 
-    async def _body(self, request: Request, kind: type[BodyT]) -> BodyT:
+    async def _body(self, request: Request, kind: type[BodyT], limit: int = MAX_BODY) -> BodyT:
         timeout = self._adapters.service.contract.service.body_timeout
         try:
-            raw = await read_body(request.scope, request.receive, MAX_BODY, timeout)
+            raw = await read_body(request.scope, request.receive, limit, timeout)
             return msgspec.json.decode(raw or b"{}", type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"The body cannot be used: {error}.", param="body", code="invalid_body") from None
