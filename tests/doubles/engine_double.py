@@ -70,7 +70,7 @@ class Seen:
     """A request as it arrived, and what became of it: `outcome` is set when `ended` is.
 
     Header names are lower case; `port` is the client's, which tells connections apart. `moves` says whether its adapter
-    changes what the base says.
+    changes what the base says, `overflows` whether its numbers are none.
     """
 
     method: str
@@ -81,6 +81,7 @@ class Seen:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Literal["", "sent", "cancelled"] = ""
     moves: bool = False
+    overflows: bool = False
 
     @property
     def adapter(self) -> str:
@@ -126,6 +127,7 @@ class EngineDouble:
         deaf: adapters whose load is answered with 200 and does nothing.
         broken: adapters whose load is refused.
         dull: adapters that answer as the base does.
+        overflowing: adapters whose log-probabilities are no numbers where the prompt has the word `overflow`.
         fixed: the calls are not there.
         refusal: why a load fails with 200, as SGLang's does.
     """
@@ -149,6 +151,7 @@ class EngineDouble:
         self.deaf: set[str] = set()
         self.broken: set[str] = set()
         self.dull: set[str] = set()
+        self.overflowing: set[str] = set()
         self.context_length = context_length
         self.requests: list[Seen] = []
         self.others: list[Seen] = []
@@ -209,6 +212,7 @@ class EngineDouble:
         if "@" in seen.adapter and seen.adapter not in self.adapters:
             message = f"The model `{seen.adapter}` does not exist."
             return _plain(Reply(status=404, error={"message": message, "type": "NotFoundError", "code": 404}))
+        seen.overflows = seen.adapter in self.overflowing and "overflow" in seen.prompt
         seen.moves = seen.adapter not in (self.base, *self.dull)
         reply = self.script(seen)
         reply = Reply(reply) if isinstance(reply, str) else reply
@@ -348,7 +352,11 @@ def _pieces(seen: Seen, reply: Reply) -> Iterator[list[dict[str, Any]]]:
 def _logprobs(seen: Seen, delta: dict[str, Any]) -> dict[str, Any] | None:
     if not seen.body.get("logprobs") or "content" not in delta:
         return None
+    first: float | None
+    second: float | None
     first, second = (-0.1, -3.0) if seen.moves else (-3.0, -0.1)
+    if seen.overflows:
+        first = second = None  # what JSON makes of NaN
     top = [{"token": "a", "logprob": first}, {"token": "b", "logprob": second}] if seen.body.get("top_logprobs") else []
     return {"content": [{"token": delta["content"], "logprob": -0.5, "bytes": None, "top_logprobs": top}]}
 

@@ -13,6 +13,7 @@ from macaron.conversation import Hop, Usage
 from macaron.engine.base import Choice, Engine, HopRequest
 from macaron.errors import BadRequest, EngineError, Unavailable
 from macaron.hcp.schema import Contract
+from macaron.mol.doubts import Doubts
 from macaron.mol.lookup import Found, TurnRequest
 from macaron.mol.observer import Observer
 from macaron.mol.prompt import question_messages
@@ -48,6 +49,7 @@ class Router:
         template: RouteTemplate,
         observer: Observer,
         memo: Memo,
+        doubts: Doubts,
     ) -> None:
         """`memo` may be shared by routers that would decide alike."""
         self._engine = engine
@@ -59,6 +61,7 @@ class Router:
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
         self._memo = memo
+        self._doubts = doubts
         self._options: dict[str, Any] = {"temperature": 0, "max_tokens": contract.mol.route_tokens}
         if contract.mol.route.chat_template_kwargs:
             self._options["chat_template_kwargs"] = contract.mol.route.chat_template_kwargs
@@ -115,9 +118,13 @@ class Router:
             timeout=self._contract.engine.timeouts.route,
         )
         try:
-            return await self._engine.choose(hop)
+            choice = await self._engine.choose(hop)
         except (EngineError, Unavailable, BadRequest) as error:
+            self._doubts.failed(hop, error)
             return Choice(None, error.message)
+        if choice.label is None:
+            self._doubts.saw(hop, None)
+        return choice
 
     def _remember(self, key: tuple[str, str], label: str) -> None:
         self._memo[key] = label
