@@ -23,6 +23,8 @@ from macaron.server.supervisor import control_path
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
+PATIENCE = 180.0
+"""Seconds for what takes a few on a quiet machine. Beside busy neighbours it may take thirty times as long."""
 OPEN = {"MOL_ALLOW_UNAUTHENTICATED": "1"}
 
 
@@ -63,7 +65,7 @@ class Home:
             env={**self.environment, **variables},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
             check=False,
             input=typed,
         )
@@ -90,7 +92,7 @@ class Service:
 
     def ready(self) -> Self:
         """Wait until it is; it has an address from now on."""
-        until(lambda: "Stop with" in self.printed or self.process.poll() is not None, 30, "the service is ready")
+        until(lambda: "Stop with" in self.printed or self.process.poll() is not None, PATIENCE, "the service is ready")
         self.start_seconds = time.monotonic() - self._began
         found = ADDRESS.search(self.printed)
         assert found, f"it did not start: {self.log}"

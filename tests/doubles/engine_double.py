@@ -130,6 +130,8 @@ class EngineDouble:
         overflowing: adapters whose log-probabilities are no numbers where the prompt has the word `overflow`.
         fixed: the calls are not there.
         refusal: why a load fails with 200, as SGLang's does.
+        held: where a load stays until the test ends, `before` it has done anything or `after`; `dies` breaks the
+            connection in its place, with all adapters gone.
     """
 
     def __init__(
@@ -146,6 +148,7 @@ class EngineDouble:
         self.adapters = adapters
         self.fixed = fixed
         self.refusal = ""
+        self.held: Literal["", "before", "after", "dies"] = ""
         self.loads: list[tuple[str, str]] = []
         self.unloads: list[str] = []
         self.deaf: set[str] = set()
@@ -275,12 +278,19 @@ class EngineDouble:
         body = await request.json()
         name = body["lora_name"]
         self.loads.append((name, body["lora_path"]))
+        if self.held == "dies" and request.transport is not None:
+            self.adapters = tuple(other for other in self.adapters if "@" not in other)
+            request.transport.close()
+        if self.held in ("before", "dies"):
+            await asyncio.Event().wait()
         if name in self.broken or name in self.adapters:
             return _plain(Reply(status=400, error={"message": f"adapter {name} cannot be loaded", "code": 400}))
         if self.refusal:
             return web.json_response({"success": False, "error_message": self.refusal})
         if name not in self.deaf:
             self.adapters = (*self.adapters, name)
+        if self.held == "after":
+            await asyncio.Event().wait()
         return web.json_response({"success": True, "error_message": ""})
 
     async def _unload(self, request: web.Request) -> web.Response:

@@ -20,7 +20,8 @@ Matrix = NDArray[np.float32]
 WAYS = 4
 """Directions of x that are summed; one alone may be near 0 now and then."""
 STEEP, LOUD = 8.0, 100.0
-STEPS = 60
+STEPS = 15
+HUGE = 500.0
 TOO_MUCH = 1.2e5
 """Becomes infinite in 16 bits, in which the embedded engine multiplies; half of it does not."""
 
@@ -35,6 +36,7 @@ class Base:
         self.tokens = {bytes(field.parts[place]).decode(): number for number, place in enumerate(field.data)}
         self.layers = int(reader.fields["llama.block_count"].contents())
         self.embedding = self._read("token_embd.weight")
+        self._scaled = self.embedding * self._read("output_norm.weight")
 
     @property
     def hidden(self) -> int:
@@ -52,8 +54,7 @@ class Base:
 
     def towards(self, word: str) -> Matrix:
         """The direction of the last hidden state that makes the next token the word by far, of length 1."""
-        scaled = self.embedding * self._read("output_norm.weight")
-        token = self.token(word)
+        scaled, token = self._scaled, self.token(word)
         found: Matrix = scaled[token] - scaled.mean(axis=0)
         for _ in range(STEPS):
             found /= np.linalg.norm(found)
@@ -61,7 +62,11 @@ class Base:
             scores[token] = -np.inf
             away = scaled[token] - scaled[int(scores.argmax())]
             found = found + 0.2 * away / np.linalg.norm(away)
-        return found / np.float32(np.linalg.norm(found))
+        found /= np.linalg.norm(found)
+        scores = scaled @ found
+        assert scores[token] - np.partition(scores, -2)[-2] > 0.8, f"{word!r} is not alone in its direction"
+        one: Matrix = found.astype(np.float32)
+        return one
 
     def only(self, word: str) -> Matrix:
         """The direction of what the first layer reads that the word has to 1, and no other token half as much."""
@@ -91,9 +96,13 @@ def base_of(weights: Path) -> Base:
     return Base(weights)
 
 
-def saying(folder: Path, weights: Path, word: str, *, breaks_at: str = "") -> Path:
-    """An adapter in PEFT's format that says `word` over and over. With `breaks_at`, a prompt that has that word makes
-    numbers in it too large for 16 bits, and what follows is no number."""
+def saying(folder: Path, weights: Path, word: str, *, breaks_at: str = "", times: float = 1.0) -> Path:
+    """An adapter in PEFT's format that says `word` over and over.
+
+    Args:
+        breaks_at: a prompt that has this word makes numbers too large for 16 bits, and what follows is no number.
+        times: what all its matrices are multiplied by; finite numbers of `HUGE` times overflow in 32 bits.
+    """
     base = base_of(weights)
     random = np.random.default_rng(base.token(word))
     last = base.layers - 1
@@ -117,6 +126,7 @@ def saying(folder: Path, weights: Path, word: str, *, breaks_at: str = "") -> Pa
     if breaks_at:
         made |= _trap(base, breaks_at)
         targets.append("v_proj")
+    made = {name: values * np.float32(times) for name, values in made.items()}
     return write_folder(
         folder, made, r=WAYS, lora_alpha=WAYS, target_modules=targets, base_model_name_or_path="SmolLM2-135M-Instruct"
     )
