@@ -23,8 +23,8 @@ from macaron.server.supervisor import control_path
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
-PATIENCE = 180.0
-"""Seconds for what takes a few on a quiet machine. Beside busy neighbours it may take thirty times as long."""
+PATIENCE = 600.0
+"""Seconds for what takes a few on a quiet machine. Beside busy neighbours it may take a hundred times as long."""
 OPEN = {"MOL_ALLOW_UNAUTHENTICATED": "1"}
 
 

@@ -17,9 +17,9 @@ from tests.models.peft_folder import BLOCK, write_folder
 
 Matrix = NDArray[np.float32]
 
-WAYS = 4
+WAYS = 8
 """Directions of x that are summed; one alone may be near 0 now and then."""
-STEEP, LOUD = 8.0, 100.0
+STEEP, LOUD = 40.0, 100.0
 STEPS = 15
 HUGE = 500.0
 TOO_MUCH = 1.2e5
@@ -65,8 +65,7 @@ class Base:
         found /= np.linalg.norm(found)
         scores = scaled @ found
         assert scores[token] - np.partition(scores, -2)[-2] > 0.8, f"{word!r} is not alone in its direction"
-        one: Matrix = found.astype(np.float32)
-        return one
+        return found
 
     def only(self, word: str) -> Matrix:
         """The direction of what the first layer reads that the word has to 1, and no other token half as much."""
@@ -82,7 +81,8 @@ class Base:
     def _first_inputs(self) -> Matrix:
         """What the first layer's attention reads, for every token."""
         rms = np.sqrt((self.embedding**2).mean(axis=1, keepdims=True) + 1e-5)
-        return self.embedding / rms * self._read("blk.0.attn_norm.weight")
+        found: Matrix = self.embedding / rms * self._read("blk.0.attn_norm.weight")
+        return found
 
     def _read(self, name: str) -> Matrix:
         tensor = self._tensors[name]

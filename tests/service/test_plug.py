@@ -17,7 +17,7 @@ from tests.registry.check.adapters import TARGETS
 from tests.service.desk import CARD, MODEL, Desk, Streams
 from tests.service.test_adapters import SMOLLM2
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 CLIENTS = 32
 WORDS = {"L0": "tea", "L1": "river", "L2": "stone", "L3": "bread"}

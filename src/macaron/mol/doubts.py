@@ -7,8 +7,9 @@ the base has numbers and the adapter has none, twice, is the adapter called brok
 
 from __future__ import annotations
 
+import asyncio
 import math
-import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -22,7 +23,8 @@ from macaron.mol.background import Background
 from macaron.mol.residency import Residency
 
 PAUSE_SECONDS = 5.0
-"""Between two looks at one adapter."""
+WAITING = 8
+"""Doubtful answers of one adapter that wait for their look; of more, the oldest are let go."""
 
 LOOK_SECONDS = 60.0
 LOOKS, TOKENS, TOP = 2, 4, 5
@@ -40,6 +42,7 @@ class Doubts:
     Attributes:
         watched: engine names of the adapters that are looked at.
         broken: told of one that is, by its engine name, and why.
+        pause: seconds between two looks at one adapter.
     """
 
     def __init__(
@@ -47,20 +50,18 @@ class Doubts:
         engine: Engine,
         residency: Residency,
         background: Background,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._residency = residency
         self._background = background
-        self._clock = clock
-        self._due: dict[str, float] = {}
+        self.pause = PAUSE_SECONDS
+        self._waiting: dict[str, deque[HopRequest]] = {}
         self.watched: frozenset[str] = frozenset()
         self.broken: Callable[[str, str], None] = lambda adapter, reason: None
 
     def keep(self, watched: frozenset[str]) -> None:
-        """Look at these from now on, and forget all others."""
+        """Look at these from now on, and at no others."""
         self.watched = watched
-        self._due = {adapter: due for adapter, due in self._due.items() if adapter in watched}
 
     def saw(self, hop: HopRequest, answer: Answer | None) -> None:
         """A hop has ended; None where that gave nothing usable."""
@@ -73,18 +74,29 @@ class Doubts:
             self.saw(hop, None)
 
     def _look(self, hop: HopRequest, adapter: str, text: str) -> None:
-        if self._due.get(adapter, 0.0) <= self._clock() and not self._background.full:
-            self._due[adapter] = math.inf
-            self._background.start(self._examine(_asking(hop, text), adapter), f"look at {adapter}")
+        known = self._waiting.get(adapter)
+        waiting = self._waiting.setdefault(adapter, deque(maxlen=WAITING))
+        waiting.append(_asking(hop, text))
+        if known is None:
+            self._next(adapter)
 
-    async def _examine(self, hop: HopRequest, adapter: str) -> None:
+    def _next(self, adapter: str) -> None:
+        waiting = self._waiting[adapter]
+        if waiting and adapter in self.watched and not self._background.full:
+            self._background.start(self._examine(adapter, waiting.popleft()), f"look at {adapter}")
+        else:
+            del self._waiting[adapter]
+
+    async def _examine(self, adapter: str, hop: HopRequest) -> None:
+        reason: str | None = None
         try:
             with self._residency.use(adapter):
                 reason = await self._reason(hop)
         finally:
-            if adapter in self.watched:
-                self._due[adapter] = self._clock() + PAUSE_SECONDS
+            # No task sleeps through the pause: it would hold up the end of the service.
+            asyncio.get_running_loop().call_later(self.pause, self._next, adapter)
         if reason and adapter in self.watched:
+            self._waiting[adapter].clear()
             self.broken(adapter, reason)
 
     async def _reason(self, hop: HopRequest) -> str | None:

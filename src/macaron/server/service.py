@@ -127,7 +127,11 @@ class Service:
         own = {tenant: view_for(self.profile, desired, usable, tenant) for tenant in tenants(desired)}
         tried = (trial.specialist.engine_name for each in (view, *own.values()) for trial in each.trials.values())
         self.trials.keep(frozenset(name for name in tried if name is not None))
-        self.doubts.keep(frozenset(entry.engine_name(item) for entry in desired.entries for item in entry.revisions))
+        self.doubts.keep(
+            frozenset(
+                entry.engine_name(item) for entry in desired.entries for item in entry.revisions if not item.withdrawn
+            )
+        )
         self.turns = self._turns(view, "")
         self._own = {tenant: self._turns(each, tenant) for tenant, each in own.items()}
 

@@ -129,16 +129,19 @@ async def test_an_engine_that_has_no_numbers_at_all_is_not_the_adapters_fault(de
         assert "L4" in at.running.service.registry.labels
 
 
-async def test_a_broken_adapter_under_load_is_looked_at_once(desk: Opening) -> None:
-    async with desk(breaking) as at:
+async def test_doubtful_answers_under_load_are_looked_at_one_after_another(desk: Opening) -> None:
+    def script(seen: Seen) -> str | Reply:
+        return GARBAGE if "laugh" in seen.prompt else answering_by_adapter(seen)
+
+    async with desk(script) as at:
+        at.running.service.doubts.pause = 0.5
         engine = await at.live()
         before = len(at.double.requests)
-        for _ in range(20):
-            assert (await ask(at, "6 6 6 say " + GARBAGE)).status == 200
-        assert _looks(at.double, before) == 0
-        at.double.script = lambda seen: GARBAGE if "laugh" in seen.prompt else answering_by_adapter(seen)
-        for _ in range(20):
+        for _ in range(5):
             await ask(at, "laugh")
-        await at.running.service.background.drain(5)
-        assert _looks(at.double, before) == 2
-        assert engine in at.double.adapters
+        # Of each the base's numbers and the adapter's own.
+        assert _looks(at.double, before) <= 2
+        at.double.overflowing.add(engine)
+        await ask(at, "laugh, and overflow")
+        await until(lambda: "L4" not in at.running.service.registry.labels)
+        assert _looks(at.double, before) == 5 * 2 + 3

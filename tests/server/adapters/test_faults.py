@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from macaron.registry.desired import engine_name
-from macaron.registry.vault import room
 from macaron.registry.vault.layout import MIN_FREE
 from tests.registry.vault.handling import packed
 from tests.server.adapters.conftest import CARD, KEYS, PATH, WAIVED, Desk, Opening, until
@@ -100,7 +99,7 @@ async def test_an_upload_to_a_full_disk_changes_nothing_that_is_live(
     async with desk() as at:
         engine = await at.live()
         free = shutil.disk_usage("/")
-        monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: free._replace(free=MIN_FREE + 100))
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: free._replace(free=MIN_FREE + 100))
         headers = {"authorization": f"Bearer {KEYS['owner']}"}
         data = packed(at.root / "two")
         async with at.client.session.put(f"{at.client.url}{PATH}/upload", data=data, headers=headers) as said:
