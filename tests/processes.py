@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
 PATIENCE = 600.0
 """Seconds for what takes a few on a quiet machine. Beside busy neighbours it may take a hundred times as long."""
+LOG_SHOWN = 8000
 OPEN = {"MOL_ALLOW_UNAUTHENTICATED": "1"}
 
 
@@ -48,6 +49,8 @@ class Home:
             # The path of a Unix socket must be short.
             "XDG_STATE_HOME": str(folder / "s"),
             "XDG_CACHE_HOME": str(platformdirs.user_cache_path()),
+            # Another checkout's tests are to run that checkout's code.
+            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
             **variables,
         }
         self.runtime = folder / "s" / "macaron" / "run"
@@ -147,6 +150,10 @@ def serving(home: Home, *arguments: str, **variables: str) -> Iterator[Service]:
     service = Service(home, *arguments, **variables)
     try:
         yield service.ready()
+    except BaseException:
+        # Shown with a test that fails.
+        sys.stderr.write(service.log[-LOG_SHOWN:])
+        raise
     finally:
         service.stop()
 
