@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install dev serve test test-fast lint bench bench-visible bench-train bench-litellm test-vllm demi demi-control demi-report clean
+.PHONY: install dev serve test test-fast lint bench bench-visible bench-adapters bench-train bench-litellm test-vllm demi demi-control demi-report clean
 
 install: $(VENV)/.installed
 
@@ -50,6 +50,10 @@ bench: install
 
 bench-visible: install
 	$(BIN)/python -m benchmarks.visible
+
+# What many adapters of one base cost, beside merged copies; vLLM's rows where `make test-vllm` has built its environment.
+bench-adapters: dev
+	$(BIN)/python -m benchmarks.adapters
 
 # Tokens a second of training, beside plain TRL.
 bench-train: dev

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -87,8 +87,7 @@ class Process:
 
     def memory(self) -> Memory:
         """Memory of the tree now."""
-        sizes = [_memory(pid) for pid in process_tree(self.pid)]
-        return Memory(sum(size.rss for size in sizes), sum(size.pss for size in sizes))
+        return memory_of(process_tree(self.pid))
 
     def stop(self, seconds: float = 15.0) -> None:
         """SIGTERM, and SIGKILL to its whole session if it is still there after `seconds`."""
@@ -104,6 +103,12 @@ class Process:
 def leave_on_sigterm() -> None:
     """Let SIGTERM end this program as an exception does, so that the processes it started are stopped."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+def memory_of(pids: Iterable[int]) -> Memory:
+    """Memory of some processes now."""
+    sizes = [_memory(pid) for pid in pids]
+    return Memory(sum(size.rss for size in sizes), sum(size.pss for size in sizes))
 
 
 def process_tree(root: int) -> list[int]:

@@ -23,6 +23,9 @@ from macaron.server.supervisor import control_path
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
+PATIENCE = 600.0
+"""Seconds for what takes a few on a quiet machine. Beside busy neighbours it may take a hundred times as long."""
+LOG_SHOWN = 8000
 OPEN = {"MOL_ALLOW_UNAUTHENTICATED": "1"}
 
 
@@ -59,7 +62,7 @@ class Home:
         return [pid for pid in _pids() if mark in _environ(pid)]
 
     def run(
-        self, *arguments: str, typed: str = "", seconds: float = 30, **variables: str
+        self, *arguments: str, typed: str = "", seconds: float = PATIENCE, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """A command of the command line, to its end; `typed` is its standard input."""
         return subprocess.run(
@@ -94,7 +97,7 @@ class Service:
 
     def ready(self) -> Self:
         """Wait until it is; it has an address from now on."""
-        until(lambda: "Stop with" in self.printed or self.process.poll() is not None, 30, "the service is ready")
+        until(lambda: "Stop with" in self.printed or self.process.poll() is not None, PATIENCE, "the service is ready")
         self.start_seconds = time.monotonic() - self._began
         found = ADDRESS.search(self.printed)
         assert found, f"it did not start: {self.log}"
@@ -149,6 +152,10 @@ def serving(home: Home, *arguments: str, **variables: str) -> Iterator[Service]:
     service = Service(home, *arguments, **variables)
     try:
         yield service.ready()
+    except BaseException:
+        # Shown with a test that fails.
+        sys.stderr.write(service.log[-LOG_SHOWN:])
+        raise
     finally:
         service.stop()
 

@@ -70,7 +70,7 @@ class Seen:
     """A request as it arrived, and what became of it: `outcome` is set when `ended` is.
 
     Header names are lower case; `port` is the client's, which tells connections apart. `moves` says whether its adapter
-    changes what the base says.
+    changes what the base says, `overflows` whether its numbers are none.
     """
 
     method: str
@@ -81,6 +81,7 @@ class Seen:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Literal["", "sent", "cancelled"] = ""
     moves: bool = False
+    overflows: bool = False
 
     @property
     def adapter(self) -> str:
@@ -126,8 +127,11 @@ class EngineDouble:
         deaf: adapters whose load is answered with 200 and does nothing.
         broken: adapters whose load is refused.
         dull: adapters that answer as the base does.
+        overflowing: adapters whose log-probabilities are no numbers where the prompt has the word `overflow`.
         fixed: the calls are not there.
         refusal: why a load fails with 200, as SGLang's does.
+        held: where a load stays until the test ends, `before` it has done anything or `after`; `dies` breaks the
+            connection in its place, with all adapters gone.
     """
 
     def __init__(
@@ -144,11 +148,13 @@ class EngineDouble:
         self.adapters = adapters
         self.fixed = fixed
         self.refusal = ""
+        self.held: Literal["", "before", "after", "dies"] = ""
         self.loads: list[tuple[str, str]] = []
         self.unloads: list[str] = []
         self.deaf: set[str] = set()
         self.broken: set[str] = set()
         self.dull: set[str] = set()
+        self.overflowing: set[str] = set()
         self.context_length = context_length
         self.requests: list[Seen] = []
         self.others: list[Seen] = []
@@ -209,6 +215,7 @@ class EngineDouble:
         if "@" in seen.adapter and seen.adapter not in self.adapters:
             message = f"The model `{seen.adapter}` does not exist."
             return _plain(Reply(status=404, error={"message": message, "type": "NotFoundError", "code": 404}))
+        seen.overflows = seen.adapter in self.overflowing and "overflow" in seen.prompt
         seen.moves = seen.adapter not in (self.base, *self.dull)
         reply = self.script(seen)
         reply = Reply(reply) if isinstance(reply, str) else reply
@@ -271,12 +278,19 @@ class EngineDouble:
         body = await request.json()
         name = body["lora_name"]
         self.loads.append((name, body["lora_path"]))
+        if self.held == "dies" and request.transport is not None:
+            self.adapters = tuple(other for other in self.adapters if "@" not in other)
+            request.transport.close()
+        if self.held in ("before", "dies"):
+            await asyncio.Event().wait()
         if name in self.broken or name in self.adapters:
             return _plain(Reply(status=400, error={"message": f"adapter {name} cannot be loaded", "code": 400}))
         if self.refusal:
             return web.json_response({"success": False, "error_message": self.refusal})
         if name not in self.deaf:
             self.adapters = (*self.adapters, name)
+        if self.held == "after":
+            await asyncio.Event().wait()
         return web.json_response({"success": True, "error_message": ""})
 
     async def _unload(self, request: web.Request) -> web.Response:
@@ -348,7 +362,11 @@ def _pieces(seen: Seen, reply: Reply) -> Iterator[list[dict[str, Any]]]:
 def _logprobs(seen: Seen, delta: dict[str, Any]) -> dict[str, Any] | None:
     if not seen.body.get("logprobs") or "content" not in delta:
         return None
+    first: float | None
+    second: float | None
     first, second = (-0.1, -3.0) if seen.moves else (-3.0, -0.1)
+    if seen.overflows:
+        first = second = None  # what JSON makes of NaN
     top = [{"token": "a", "logprob": first}, {"token": "b", "logprob": second}] if seen.body.get("top_logprobs") else []
     return {"content": [{"token": delta["content"], "logprob": -0.5, "bytes": None, "top_logprobs": top}]}
 

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from macaron.registry.desired import engine_name
 from macaron.registry.revision import adapter_revision
+from tests.models.markers import saying
 from tests.models.peft_folder import tensors, write_folder
-from tests.processes import Home, Service, serving, until
+from tests.processes import PATIENCE, Home, serving, until
 from tests.registry.check.adapters import TARGETS
+from tests.service.desk import CARD, MODEL, Desk, Streams
 from tests.service.test_adapters import SMOLLM2
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(1800)]
 
-MODEL = "macaron-demi"
-CARD = ("--name", "Poet", "--description", "writes poems about the sea", "--prompt")
+CLIENTS = 32
+WORDS = {"L0": "tea", "L1": "river", "L2": "stone", "L3": "bread"}
+FIFTH, SIXTH = "apple", "music"
 
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Home:
     """A home whose first start makes a key with every scope."""
     return Home(tmp_path)
+
+
+@pytest.fixture
+def marked(small: str, weights: Path) -> str:
+    """`demi` whose specialists each say one word, whatever they are asked."""
+    folder = Path(small)
+    for label, word in WORDS.items():
+        shutil.rmtree(folder / "adapters" / label)
+        saying(folder / "adapters" / label, weights, word)
+    document = folder / "profile.toml"
+    document.write_text(document.read_text().replace('summary = "idle"', 'summary = "off"'))
+    return small
 
 
 def adapter(folder: Path, seed: int, spread: float = 0.2) -> Path:
@@ -41,97 +51,64 @@ def adapter(folder: Path, seed: int, spread: float = 0.2) -> Path:
     )
 
 
-class Desk:
-    """Commands of an administrator against a service."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.key = service.home.key_file.read_text().strip()
-
-    def run(self, *arguments: str) -> str:
-        done = self.service.home.run("adapter", *arguments, "--url", self.service.url)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def register(self, folder: Path, label: str = "L4", *more: str) -> str:
-        prompt = folder.parent / "prompt.md"
-        prompt.write_text("You are a poet.")
-        self.run("register", str(folder), "--label", label, "--no-wait", *CARD, str(prompt), *more)
-        # The probe waits its turn behind the others' answers, which takes long beside a busy neighbour.
-        until(lambda: self.engine_of(label) == "ready", 90, "the engine has proved it")
-        return engine_name(label, adapter_revision(folder))
-
-    def engine_of(self, label: str) -> str:
-        """How far the engine is with the newest revision of a label."""
-        engine = json.loads(self.run("show", label, "--json"))["revisions"][-1]["engine"]
-        return str(engine["state"]) if engine else ""
-
-    def promote(self, label: str = "L4") -> None:
-        self.run("promote", label, "--waive-route-check", "a test")
-
-    def list(self) -> Any:
-        return json.loads(self.run("list", "--json"))
-
-    def ask(self, label: str, text: str = "What is tea?", tokens: int = 8) -> tuple[int, str, str]:
-        """Status, text and revision of an answer by a label."""
-        http = self.service.http(self.key, seconds=60)
-        headers = {"x-macaron-trace": "1", "x-macaron-adapter": label}
-        answer = http.chat(text, MODEL, headers, temperature=0, max_tokens=tokens)
-        http.close()
-        if answer.status != 200:
-            return answer.status, answer.text, ""
-        said = answer.json
-        return 200, said["choices"][0]["message"]["content"], said["metadata"]["macaron_revision"]
-
-
-class Traffic:
-    """Clients that ask all the time; every answer is kept."""
-
-    def __init__(self, desk: Desk, labels: tuple[str, ...]) -> None:
-        self._desk = desk
-        self._stop = threading.Event()
-        self.answers: list[tuple[str, tuple[int, str, str]]] = []
-        self._threads = [threading.Thread(target=self._ask, args=(label,)) for label in labels]
-
-    def _ask(self, label: str) -> None:
-        while not self._stop.is_set():
-            self.answers.append((label, self._desk.ask(label)))
-
-    @contextmanager
-    def flowing(self) -> Iterator[None]:
-        for thread in self._threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in self._threads:
-                thread.join(60)
-
-
-def test_a_fifth_specialist_comes_and_goes_while_clients_ask_and_none_fails(small: str, owner: Home) -> None:
-    poet = adapter(owner.folder / "poet" / "adapter", seed=7)
-    with serving(owner, "--profile", small) as service:
+def test_a_fifth_specialist_comes_and_goes_while_32_clients_stream(marked: str, owner: Home, weights: Path) -> None:
+    fifth = saying(owner.folder / "fifth" / "adapter", weights, FIFTH)
+    sixth = saying(owner.folder / "sixth" / "adapter", weights, SIXTH)
+    with serving(owner, "--profile", marked) as service:
         desk = Desk(service)
-        before = {label: desk.ask(label) for label in ("L0", "L1", "L2", "L3")}
-        traffic = Traffic(desk, ("L0", "L1", "L2", "L3"))
-        with traffic.flowing():
-            desk.register(poet)
-            pause = desk.list()["engine"]["pause_seconds"]
+        streams = Streams(desk, WORDS, CLIENTS)
+        with streams.flowing():
+            desk.register(fifth)
+            pauses = [desk.list()["engine"]["pause_seconds"]]
             desk.promote()
-            status, _, revision = desk.ask("L4")
-            assert (status, revision) == (200, adapter_revision(poet))
+            streams.words["L4"] = frozenset({FIFTH})
+            streams.newcomer = "L4"
+            streams.until_all()
+            desk.register(sixth, "L4")
+            pauses.append(desk.list()["engine"]["pause_seconds"])
+            streams.words["L4"] = frozenset({FIFTH, SIXTH})
+            desk.promote()
+            streams.words["L4"] = frozenset({SIXTH})
+            streams.until_all()
+            streams.words["L4"] = frozenset({FIFTH, SIXTH})
             desk.run("rollback", "L4")
-            assert desk.ask("L4")[0] == 400
+            streams.words["L4"] = frozenset({FIFTH})
+            streams.until_all()
+            streams.newcomer = ""
+            streams.until_none_asks("L4")
             desk.run("disable", "L4")
-            desk.run("remove", "L4")
+            until(lambda: desk.verb("L4", "remove") == 200, PATIENCE, "it is removed")
+            assert desk.ask("L4")[0] == 400
+            streams.until_all()
         assert desk.list()["data"] == []
-    assert {status for _, (status, _, _) in traffic.answers} == {200}
-    for label, (_, text, revision) in traffic.answers:
-        assert revision == before[label][2]
-        assert text.split()[:1] == before[label][1].split()[:1]
-    assert 0 < pause < 20
-    print(f"pause {pause:.2f} s, {len(traffic.answers)} answers")  # noqa: T201
+    streams.check()
+    told = {each.text.split()[0] for each in streams.said if each.label == "L4"}
+    assert told == {FIFTH, SIXTH}
+    assert all(0 < pause < PATIENCE for pause in pauses)
+    print(f"pauses {pauses} s, {len(streams.said)} answers")  # noqa: T201
+
+
+def test_an_adapter_whose_numbers_break_under_load_is_taken_out(marked: str, owner: Home, weights: Path) -> None:
+    fifth = saying(owner.folder / "fifth" / "adapter", weights, FIFTH)
+    sixth = saying(owner.folder / "sixth" / "adapter", weights, SIXTH, breaks_at="zebra")
+    with serving(owner, "--profile", marked) as service:
+        desk = Desk(service)
+        desk.register(fifth)
+        desk.promote()
+        desk.register(sixth)
+        desk.promote()
+        streams = Streams(desk, WORDS, 4)
+        with streams.flowing():
+            assert set(desk.ask("L4")[1].split()) == {SIXTH}
+            status, text, revision = desk.ask("L4", "Tell me of a zebra please.", 24)
+            assert (status, revision) == (200, adapter_revision(sixth))
+            assert set(text.split()) != {SIXTH}
+            until(lambda: desk.newest().get("withdrawn"), PATIENCE, "it is taken out")
+            until(lambda: set(desk.ask("L4")[1].split()) == {FIFTH}, PATIENCE, "the one before answers")
+            assert set(desk.ask("L4", "Tell me of a zebra please.")[1].split()) == {FIFTH}
+        streams.check()
+        assert "are not numbers" in desk.run("show", "L4")
+        assert desk.get("/L4")["live"] == adapter_revision(fifth)
 
 
 def test_an_adapter_is_proved_on_the_engine_and_one_without_effect_is_not_used(small: str, owner: Home) -> None:
@@ -156,12 +133,12 @@ def test_killed_engine_and_killed_worker_come_back_with_the_adapter(small: str, 
         said = desk.ask("L4")
         assert said[0] == 200
         os.kill(service.control()["engine"], signal.SIGKILL)
-        until(lambda: service.control()["engine_restarts"] == 1, 10, "the engine was started again")
-        until(lambda: desk.ask("L4")[:2] == said[:2], 30, "it answers as before")
+        until(lambda: service.control()["engine_restarts"] == 1, PATIENCE, "the engine was started again")
+        until(lambda: desk.ask("L4")[:2] == said[:2], PATIENCE, "it answers as before")
         worker = service.control()["workers"][0]
         os.kill(worker, signal.SIGKILL)
-        until(lambda: service.control()["workers"][0] != worker, 10, "another worker was started")
-        until(lambda: _asked(desk) == said, 30, "it answers as before")
+        until(lambda: service.control()["workers"][0] != worker, PATIENCE, "another worker was started")
+        until(lambda: _asked(desk) == said, PATIENCE, "it answers as before")
 
 
 def _asked(desk: Desk) -> tuple[int, str, str]:
@@ -169,6 +146,38 @@ def _asked(desk: Desk) -> tuple[int, str, str]:
         return desk.ask("L4")
     except OSError:
         return 0, "", ""
+
+
+def test_a_service_killed_while_the_engine_loads_finishes_when_it_starts_again(small: str, owner: Home) -> None:
+    poet = adapter(owner.folder / "poet" / "adapter", seed=7)
+    prompt = owner.folder / "prompt.md"
+    prompt.write_text("You are a poet.")
+    with serving(owner, "--profile", small) as service:
+        desk = Desk(service)
+        before = service.control()["engine"]
+        desk.run("register", str(poet), "--label", "L4", "--no-wait", *CARD, str(prompt))
+        until(lambda: service.control()["engine"] != before, PATIENCE, "the child is replaced")
+        service.process.kill()
+        until(lambda: not owner.alive(), PATIENCE, "all are gone")
+    with serving(owner, "--profile", small) as service:
+        again = Desk(service)
+        until(lambda: again.engine_of("L4") == "ready", PATIENCE, "the engine has proved it")
+        again.promote()
+        assert again.ask("L4")[::2] == (200, adapter_revision(poet))
+
+
+def test_an_engine_killed_while_it_loads_is_given_the_adapter_again(small: str, owner: Home) -> None:
+    poet = adapter(owner.folder / "poet" / "adapter", seed=7)
+    prompt = owner.folder / "prompt.md"
+    prompt.write_text("You are a poet.")
+    with serving(owner, "--profile", small) as service:
+        desk = Desk(service)
+        before = service.control()["engine"]
+        desk.run("register", str(poet), "--label", "L4", "--no-wait", *CARD, str(prompt))
+        until(lambda: service.control()["engine"] not in (None, before), PATIENCE, "the child is replaced")
+        os.kill(service.control()["engine"], signal.SIGKILL)
+        until(lambda: desk.engine_of("L4") == "ready", PATIENCE, "the engine has proved it")
+        assert desk.ask("L0")[0] == 200
 
 
 def test_a_service_that_starts_again_has_its_adapters(small: str, owner: Home) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from macaron.profiles import find_profile
-from tests.processes import Home, serving
+from tests.processes import PATIENCE, Home, serving
 
 Profile = Callable[..., str]
 
@@ -20,7 +20,7 @@ Profile = Callable[..., str]
 def refusal(home: Home, *arguments: str, **variables: str) -> str:
     """What a service that does not start says; it says it without a traceback and leaves no process."""
     before = home.alive()
-    done = home.run("serve", "--port", "0", *arguments, **variables)
+    done = home.run("serve", "--port", "0", *arguments, seconds=PATIENCE, **variables)
     assert done.returncode == 1, done
     assert done.stderr.startswith("macaron: ")
     assert "Traceback" not in done.stderr

@@ -72,6 +72,31 @@ def serving_vllm(models: Path, log: Path) -> Iterator[str]:
         _stop(process)
 
 
+def memory_of(url: str) -> int:
+    """Bytes of the server behind an origin, with the processes that it started."""
+    mark = f"--port\0{url.rpartition(':')[2]}\0".encode()
+    sessions = {pid: _session(pid) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+    (leader,) = (pid for pid, session in sessions.items() if pid == session and mark in _read(pid, "cmdline"))
+    return sum(_resident(pid) for pid, session in sessions.items() if session == leader)
+
+
+def _session(pid: int) -> int:
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[3]) if fields else 0
+
+
+def _resident(pid: int) -> int:
+    pages = _read(pid, "statm").split()
+    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
 def _arguments(models: Path, port: int) -> list[str]:
     named = ["--host", "127.0.0.1", "--port", str(port), "--model", str(models / "base"), "--served-model-name", "base"]
     adapters = [f"{name}={models / name}" for name in ADAPTERS]

@@ -241,6 +241,7 @@ def _show(entry: Mapping[str, Any]) -> None:
         facts = {
             "does": (item["card"] or {}).get("description", ""),
             "engine": f"{item['engine_name']} {engine.get('reason', '')}".rstrip(),
+            "withdrawn": item.get("withdrawn", ""),
             "effect": effects,
             "licence": item.get("licence", ""),
             "run": item.get("run", ""),

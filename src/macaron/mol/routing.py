@@ -14,6 +14,7 @@ from macaron.conversation import Hop, HopKind, Usage
 from macaron.engine.base import ChatMessage, Choice, Engine, HopRequest
 from macaron.errors import BadRequest, EngineError, Unavailable
 from macaron.hcp.schema import Contract
+from macaron.mol.doubts import Doubts
 from macaron.mol.lookup import Found, TurnRequest
 from macaron.mol.observer import Observer
 from macaron.mol.prompt import question_messages
@@ -74,6 +75,7 @@ class Router:
         template: RouteTemplate,
         observer: Observer,
         memo: Memo,
+        doubts: Doubts,
     ) -> None:
         """`memo` may be shared by routers that would decide alike."""
         self._engine = engine
@@ -84,6 +86,7 @@ class Router:
         self._entry = registry.entry_specialist
         self._default = registry.default_specialist
         self._memo = memo
+        self._doubts = doubts
 
     def known(self, request: TurnRequest, found: Found) -> Routed | None:
         """The decision that needs no hop: a retry, or a service with one specialist."""
@@ -125,10 +128,15 @@ class Router:
         context = context_text(found.path, tokens, found.hidden) if mol.route_context == "labels" else ""
         template = self._template if shrink == 1 else self._template._replace(input_tokens=tokens)
         asked = question_messages(question(template, request_text(request.items), context))
+        hop = route_hop(self._contract, self._registry, asked, request.tenant)
         try:
-            return await self._engine.choose(route_hop(self._contract, self._registry, asked, request.tenant))
+            choice = await self._engine.choose(hop)
         except (EngineError, Unavailable, BadRequest) as error:
+            self._doubts.failed(hop, error)
             return Choice(None, error.message)
+        if choice.label is None:
+            self._doubts.saw(hop, None)
+        return choice
 
     def _remember(self, key: tuple[str, str], label: str) -> None:
         self._memo[key] = label

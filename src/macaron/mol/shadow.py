@@ -13,6 +13,7 @@ from macaron.engine.base import Engine, HopRequest, Preempted
 from macaron.errors import MacaronError
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
+from macaron.mol.doubts import Doubts
 from macaron.mol.residency import Residency
 from macaron.mol.trials import Trial, Trials, likeness, side_of
 
@@ -23,10 +24,13 @@ AT_ONCE = 4
 class Shadows:
     """Runs them in the background. Nothing of them is shown, committed, summarised or billed."""
 
-    def __init__(self, engine: Engine, trials: Trials, residency: Residency, background: Background) -> None:
+    def __init__(
+        self, engine: Engine, trials: Trials, residency: Residency, background: Background, doubts: Doubts
+    ) -> None:
         self._engine = engine
         self._residency = residency
         self._background = background
+        self._doubts = doubts
         self._running = 0
         self.trials = trials
 
@@ -50,6 +54,7 @@ class Shadows:
     async def _run(self, trial: Trial, answer: Answer, hop: Callable[[], Awaitable[HopRequest]]) -> None:
         clock, collector = time.perf_counter(), Collector()
         with self._residency.use(trial.specialist.adapter):
+            asked: HopRequest | None = None
             try:
                 # Of all hops it is the one that others may overtake.
                 asked = replace(await hop(), kind="summary", sampled=False)
@@ -59,9 +64,12 @@ class Shadows:
             except Preempted:
                 self.trials.skipped(trial)
                 return
-            except MacaronError:
+            except MacaronError as error:
+                if asked is not None:
+                    self._doubts.failed(asked, error)
                 self.trials.compared(trial, side_of(None, time.perf_counter() - clock, 0), None)
                 return
         said = collector.answers()[0] if collector.finished else None
+        self._doubts.saw(asked, said)
         side = side_of(said, time.perf_counter() - clock, collector.usage.completion)
         self.trials.compared(trial, side, None if said is None else likeness(answer, said))

@@ -18,6 +18,7 @@ from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
+from macaron.mol.doubts import Doubts
 from macaron.mol.experience import Experience, Said
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
@@ -112,6 +113,7 @@ class Turns:
         ids: Ids,
         residency: Residency,
         shadows: Shadows,
+        doubts: Doubts,
         experience: Experience | None = None,
     ) -> None:
         self._force = force
@@ -128,6 +130,7 @@ class Turns:
         self._residency = residency
         self._shadows = shadows
         self._experience = experience
+        self._doubts = doubts
         self._item_digests = ItemDigests()
         self._deciding = Activity()
 
@@ -185,10 +188,12 @@ class Turns:
                 raise EngineError("The engine ended its answer without a finish.")
         except BaseException as error:
             self._cut_off(asked, collector, record, before, error)
+            self._doubts.failed(asked.hop, error)
             raise
         if chosen is not None:
             yield chosen
         answers = collector.answers()
+        self._doubts.saw(asked.hop, answers[0])
         hops = (*before, record.hop(collector, "ok"))
         steps = steps_from(frame, answers, hops, collector.usage)
         committed = self._store.put_steps(steps)

@@ -18,6 +18,7 @@ from macaron.hcp import Loaded
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.doubts import Doubts
 from macaron.mol.experience import Experience
 from macaron.mol.notes import Notes
 from macaron.mol.residency import Residency
@@ -85,7 +86,8 @@ class Service:
         self.residency = Residency()
         self._activity = Activity()
         self.trials = Trials()
-        self._shadows = Shadows(engine, self.trials, self.residency, self.background)
+        self.doubts = Doubts(engine, self.residency, self.background)
+        self._shadows = Shadows(engine, self.trials, self.residency, self.background, self.doubts)
         self._recorder = recorder
         self._experience = self._recording(recorder)
         self._memos: dict[str, tuple[str, Memo]] = {}
@@ -130,6 +132,11 @@ class Service:
         own = {tenant: view_for(self.profile, desired, usable, tenant) for tenant in tenants(desired)}
         tried = (trial.specialist.engine_name for each in (view, *own.values()) for trial in each.trials.values())
         self.trials.keep(frozenset(name for name in tried if name is not None))
+        self.doubts.keep(
+            frozenset(
+                entry.engine_name(item) for entry in desired.entries for item in entry.revisions if not item.withdrawn
+            )
+        )
         self.turns = self._turns(view, "")
         self._own = {tenant: self._turns(each, tenant) for tenant, each in own.items()}
 
@@ -221,7 +228,9 @@ class Service:
             force=Force(contract, self.loaded.digest, registry, self.generation, view.kept, view.trials),
             engine=self.engine,
             store=self.store,
-            router=Router(self.engine, registry, contract, template, self.metrics, self._memo(tenant, registry)),
+            router=Router(
+                self.engine, registry, contract, template, self.metrics, self._memo(tenant, registry), self.doubts
+            ),
             summaries=self._summaries,
             notes=self._notes,
             background=self.background,
@@ -231,4 +240,5 @@ class Service:
             residency=self.residency,
             shadows=self._shadows,
             experience=self._experience,
+            doubts=self.doubts,
         )

@@ -39,6 +39,7 @@ from macaron.registry.desired import (
     select,
     shadow,
     waive_route_check,
+    withdraw,
 )
 from tests.registry.desired.states import CARD, PROFILE, REPLICAS, candidate, empty, live, proved, revision
 
@@ -164,6 +165,14 @@ class Changes(RuleBasedStateMachine):
         self._seen_by(key, lambda before: rollback(before, key))
         if entry is not None and entry.previous is not None:
             assert self.desired.find(key).live == entry.previous
+
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        key, seed = data.draw(self._registered())
+        self._seen_by(key, lambda before: withdraw(before, key, revision(seed), "it broke"))
+        if self.desired.get(key) is not None:
+            found = views(self.desired)[key.tenant].get(key.label)
+            assert found is None or found.revision != revision(seed) or key.tenant
 
     @rule(data=st.data())
     def disable(self, data: st.DataObject) -> None:

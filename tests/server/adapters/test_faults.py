@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
+
 from macaron.registry.desired import engine_name
-from tests.server.adapters.conftest import CARD, WAIVED, Desk, Opening, until
+from macaron.registry.vault.layout import MIN_FREE
+from tests.registry.vault.handling import packed
+from tests.server.adapters.conftest import CARD, KEYS, PATH, WAIVED, Desk, Opening, until
 
 
 async def submitted(at: Desk) -> str:
@@ -86,3 +91,21 @@ async def test_a_service_that_starts_again_finds_its_adapters(desk: Opening, tmp
         engine = await at.live()
     async with desk(store=store) as again:
         assert (await again.ask("L4")).text == f"from {engine}"
+
+
+async def test_an_upload_to_a_full_disk_changes_nothing_that_is_live(
+    desk: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk() as at:
+        engine = await at.live()
+        free = shutil.disk_usage("/")
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: free._replace(free=MIN_FREE + 100))
+        headers = {"authorization": f"Bearer {KEYS['owner']}"}
+        data = packed(at.root / "two")
+        async with at.client.session.put(f"{at.client.url}{PATH}/upload", data=data, headers=headers) as said:
+            assert (said.status, (await said.json())["error"]["code"]) == (507, "disk_full")
+        copied = await at.admin(body={"label": "L5", "folder": str(at.root / "two"), **CARD})
+        assert (copied.status, copied.body["error"]["code"]) == (507, "disk_full")
+        assert (await at.ask("L4")).text == f"from {engine}"
+        monkeypatch.undo()
+        assert await at.register("L5", "two")

@@ -25,6 +25,7 @@ from macaron.registry.desired.leave import drain, remove, remove_label, retire, 
 from macaron.registry.desired.register import Quota, Registration, permit, register, visible
 from macaron.registry.desired.residents import Plan, Resident, plan, resident
 from macaron.registry.desired.trial import canary, probed, route_checked, shadow, waive_route_check
+from macaron.registry.desired.withdraw import withdraw
 
 __all__ = [
     "MAX_DOCUMENT",
@@ -78,4 +79,5 @@ __all__ = [
     "supposed",
     "visible",
     "waive_route_check",
+    "withdraw",
 ]

@@ -63,7 +63,8 @@ def installed_faults(item: Installed) -> Iterator[Fault]:
         yield Fault("created", shown(item.created), "a Unix time in seconds")
     for name, value in (("licence", item.licence), ("run", item.run)):
         yield from _line(name, value, MAX_FIELD)
-    yield from _line("note", item.note, MAX_NOTE)
+    for name, value in (("note", item.note), ("withdrawn", item.withdrawn)):
+        yield from _line(name, value, MAX_NOTE)
     if item.route_check is not None:
         for name in ("standing", "waived", "detail"):
             yield from _line(f"route_check.{name}", getattr(item.route_check, name), MAX_NOTE)

@@ -92,6 +92,8 @@ class Installed(_Record, frozen=True):
         run: id of the training run it came from; its data stand in the adapter's `run.json`.
         created: Unix time in seconds of its registration.
         probed: by replica, oldest first.
+        withdrawn: why it was taken out of service without anybody's order; empty where it was not. It goes back into
+            service only after it was registered again.
         note: for people.
     """
 
@@ -105,6 +107,7 @@ class Installed(_Record, frozen=True):
     created: float = 0.0
     probed: tuple[Probed, ...] = ()
     route_check: RouteCheck | None = None
+    withdrawn: str = ""
     note: str = ""
 
     @property

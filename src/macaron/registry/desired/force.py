@@ -69,12 +69,13 @@ def select_shadow(registry: Registry, desired: Desired, tenant: str, label: str,
 def at_revision(registry: Registry, desired: Desired, tenant: str, label: str, revision: str) -> Specialist | None:
     """The specialist on which a turn began, for its tool results and retries: also where it drains or is disabled.
 
-    None where it is retired, removed, or was never the tenant's to use.
+    None where it is retired, withdrawn, removed, or was never the tenant's to use.
     """
     for key in _keys(label, tenant):
         entry = desired.get(key)
         item = entry.get(revision) if entry else None
-        if entry is not None and item is not None and item.state != "retired" and _fits(registry, entry):
+        usable = item is not None and item.state != "retired" and not item.withdrawn
+        if entry is not None and item is not None and usable and _fits(registry, entry):
             return _specialist(registry, entry, item)
     found = registry.get(label)
     return found if found is not None and found.revision == revision else None

@@ -87,6 +87,8 @@ def _installed_problems(entry: Entry, item: Installed) -> Iterator[str]:
         yield "it has no card, and the profile has none for the label"
     if (on_trial or item.state == "live") and not item.probed:
         yield f"it is {item.state} without any probe"
+    if item.withdrawn and item.state not in ("candidate", "draining", "retired"):
+        yield f"it is {item.state}, though it was withdrawn"
     check = item.route_check
     if check is not None and (bool(check.waived) == bool(check.standing) or (check.waived and check.passed)):
         yield "its route check neither names what was in force nor is waived, or both"

@@ -106,7 +106,10 @@ def canary(
 
 
 def require_probes(item: Installed, replicas: Collection[str]) -> None:
-    """Raise `Conflict` unless every replica has a passed probe of a revision."""
+    """Raise `Conflict` unless every replica has a passed probe of a revision, and it was not taken out since."""
+    if item.withdrawn:
+        reason = f"revision {item.revision} was taken out of service: {item.withdrawn}"
+        raise Conflict(f"{reason}; drain it and register it again", param="revision", code="withdrawn")
     passed = {probe.replica for probe in item.probed if probe.passed}
     lacking = sorted(set(replicas) - passed)
     if lacking or not replicas:

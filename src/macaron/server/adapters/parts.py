@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path, PurePath
 
 from macaron.engine.base import Pluggable
 from macaron.engine.llamacpp.engine import LlamaCppEngine
 from macaron.mol.probe import EngineProbe
+from macaron.registry.desired import Desired, withdraw
 from macaron.registry.vault import Vault
 from macaron.server.adapters.calls import CallsPlug
 from macaron.server.adapters.document import Document
@@ -17,6 +19,8 @@ from macaron.server.adapters.reconcile import Plug, Reconciler
 from macaron.server.adapters.sweep import Sweeper
 from macaron.server.engines import Embedded
 from macaron.server.service import Service
+
+log = logging.getLogger("macaron.adapters")
 
 PROBE_TENANT = "macaron-probe"
 """No key's name has two parts like this, so the probe's prompts lie in nobody's cache."""
@@ -37,6 +41,23 @@ class Adapters:
         self.vault = vault
         self.plug = plug
         self.follower = Follower(service, document, peers, worker, self._reconciler())
+        service.doubts.broken = self._broken
+
+    def _broken(self, adapter: str, reason: str) -> None:
+        self.service.background.start(self._withdraw(adapter, reason), f"withdrawal of {adapter}")
+
+    async def _withdraw(self, adapter: str, reason: str) -> None:
+        log.error("adapter %s is taken out of service: %s", adapter, reason)
+
+        def edit(desired: Desired) -> Desired:
+            for entry in desired.entries:
+                for item in entry.revisions:
+                    if entry.engine_name(item) == adapter:
+                        desired = withdraw(desired, entry.key, item.revision, reason)
+            return desired
+
+        await self.document.change(edit)
+        self.follower.nudge()
 
     def _reconciler(self) -> Reconciler | None:
         if self.plug is None:
