@@ -17,13 +17,15 @@ from macaron.errors import BadRequest, MacaronError, NotFound
 from macaron.server.adapters.api import admin_routes
 from macaron.server.adapters.parts import Adapters
 from macaron.server.chat import ChatDialect
+from macaron.server.count import count_tokens
 from macaron.server.exchange import TurnEndpoint
 from macaron.server.front import Front
-from macaron.server.pages import health, metrics, model, models, ready, session
-from macaron.server.respond import error_headers, fault, request_id
+from macaron.server.messages import MessagesDialect
+from macaron.server.pages import health, here, metrics, model, models, ready, session
+from macaron.server.respond import error_body, error_headers, fault, response_ids
 from macaron.server.service import Service
 from macaron.wire.chat import ChatRequest
-from macaron.wire.errors import openai_error_body
+from macaron.wire.messages import MessagesRequest
 
 
 def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_timeout: float = 20.0) -> ASGIApp:
@@ -40,12 +42,18 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
         service.admission.closing = True
         await service.close(drain_timeout)
 
-    direct: dict[str, ASGIApp] = {"/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect())}
+    direct: dict[str, ASGIApp] = {
+        "/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect()),
+        "/v1/messages": TurnEndpoint[MessagesRequest](service, MessagesDialect()),
+    }
     app = Starlette(
         routes=[
+            # Some clients look first whether anybody is there.
+            Route("/", here, methods=["HEAD"]),
             Route("/health", health),
             Route("/ready", ready),
             Route("/metrics", metrics),
+            Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
@@ -64,8 +72,8 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
 def _error_response(
     request: Request, error: MacaronError, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    response = Response(openai_error_body(error), status or error.status, headers)
-    response.raw_headers += [*error_headers(error), *request_id(request.scope)]
+    response = Response(error_body(request.scope, error), status or error.status, headers)
+    response.raw_headers += [*error_headers(error), *response_ids(request.scope)]
     return response
 
 

@@ -21,7 +21,7 @@ from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.requests import turn_request
-from macaron.server.respond import JSON, Headers, error_headers, fault, request_id, send_body
+from macaron.server.respond import JSON, Headers, error_headers, fault, send_body
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
 from macaron.wire.parts import TurnParts
@@ -85,6 +85,10 @@ class Dialect(Protocol[R]):
         """The events of an answer that is."""
         ...
 
+    def headers(self, scope: Scope) -> Headers:
+        """The headers of every response, which name the request."""
+        ...
+
     def error_body(self, error: MacaronError) -> bytes:
         """The body of a response that is an error."""
         ...
@@ -136,7 +140,7 @@ class Exchange(Generic[R]):
         """Answer the request, if it can be answered; `fail` tells the client of what is raised."""
         service, dialect = self._service, self._dialect
         headers = header_map(scope)
-        self._headers = request_id(scope)
+        self._headers = dialect.headers(scope)
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.

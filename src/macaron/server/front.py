@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from macaron.errors import MacaronError
 from macaron.ids import Ids
 from macaron.server.guard import check_origin
-from macaron.server.respond import request_id, send_error
+from macaron.server.respond import send_error
 from macaron.server.tracing import Tracing
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
@@ -51,7 +51,7 @@ class Front:
         try:
             check_origin(scope["method"], headers, loopback=self._loopback)
         except MacaronError as error:
-            await send_error(send, error, request_id(scope))
+            await send_error(send, scope, error)
             return
         endpoint = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
         if endpoint is None:

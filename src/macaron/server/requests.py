@@ -53,6 +53,7 @@ def turn_request(
         n=parts.n,
         session=_session(scope, headers, session_headers, parts.session),
         pin=pin.decode("latin-1") if pin is not None else None,
+        beside_results=parts.beside_results,
     )
 
 
