@@ -58,7 +58,7 @@ def canonical_arguments(arguments: str) -> str:
     if len(arguments) > MAX_ARGUMENTS:
         return arguments
     try:
-        value = json.loads(arguments or "{}", parse_float=_number)
+        value = json.loads(arguments.strip() or "{}", parse_float=_number)
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments

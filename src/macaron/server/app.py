@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,8 +19,9 @@ from macaron.server.adapters.api import admin_routes
 from macaron.server.adapters.parts import Adapters
 from macaron.server.chat import ChatDialect
 from macaron.server.count import count_tokens
-from macaron.server.exchange import TurnEndpoint
+from macaron.server.exchange import TRACE_HEADERS, TurnEndpoint
 from macaron.server.front import Front
+from macaron.server.legacy import completions, embeddings
 from macaron.server.messages import MessagesDialect
 from macaron.server.pages import health, here, metrics, model, models, ready, session
 from macaron.server.respond import error_body, error_headers, fault, response_ids
@@ -54,6 +56,8 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
             Route("/ready", ready),
             Route("/metrics", metrics),
             Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
+            Route("/v1/completions", completions, methods=["POST"]),
+            Route("/v1/embeddings", embeddings, methods=["POST"]),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
@@ -66,7 +70,15 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
     app.state.service = service
     # A redirect would be built from the client's Host header, and is no answer in the API's shape.
     app.router.redirect_slashes = False
-    return Front(app, direct, service.ids, loopback=loopback, tracing=service.tracing)
+    origins = service.contract.service.cors_origins
+    front = Front(app, direct, service.ids, loopback=loopback, origins=origins, tracing=service.tracing)
+    return _shared(front, origins) if origins else front
+
+
+def _shared(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The application, for web pages of some other origins too."""
+    methods, exposed = ("GET", "POST", "PUT", "DELETE"), ("x-request-id", "request-id", *TRACE_HEADERS)
+    return CORSMiddleware(app, origins, methods, allow_headers=("*",), expose_headers=exposed)
 
 
 def _error_response(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from starlette.requests import Request
@@ -13,8 +12,8 @@ from macaron.errors import NotSupported
 from macaron.mol.identity import canonical_tools
 from macaron.mol.prompt import view_messages
 from macaron.mol.view import Head, view
-from macaron.server.exchange import LARGE_BODY
-from macaron.server.receive import ClientLeft, header_map, read_body
+from macaron.server.bodies import GONE, admitted
+from macaron.server.receive import ClientLeft
 from macaron.server.requests import check_parts
 from macaron.server.respond import json_response
 from macaron.server.service import Service
@@ -27,17 +26,10 @@ async def count_tokens(request: Request) -> Response:
     Raises:
         NotSupported: the engine cannot count.
     """
-    service: Service = request.app.state.service
-    caller = service.keys.authenticate(header_map(request.scope))
-    caller.require("chat", "This endpoint")
-    service.admission.check(caller.tenant)
-    limits = service.contract.service
     try:
-        body = await read_body(request.scope, request.receive, limits.max_body_bytes, limits.body_timeout)
+        service, caller, asked = await admitted(request, partial(messages_request, counting=True))
     except ClientLeft:
-        return Response(None, 400)  # nobody is there to read it
-    parse = partial(messages_request, counting=True)
-    asked = parse(body) if len(body) < LARGE_BODY else await asyncio.to_thread(parse, body)
+        return Response(None, GONE)
     check_parts(service, asked)
     options = {"tools": list(canonical_tools(asked.tools))} if asked.tools else {}
     async with service.admission.place(caller.tenant):

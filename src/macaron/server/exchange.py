@@ -28,6 +28,7 @@ from macaron.wire.parts import TurnParts
 
 log = logging.getLogger("macaron.server")
 
+TRACE_HEADERS = ("x-macaron-adapter", "x-macaron-session", "x-macaron-hops")
 LARGE_BODY = 1_000_000
 
 R = TypeVar("R", bound=TurnParts)

@@ -7,7 +7,7 @@ straight to their endpoint; everything else goes to the application behind.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,16 +26,25 @@ class Front:
     Args:
         direct: endpoints for POST by path.
         loopback: only this machine may call, and no web page of another origin.
+        origins: other origins whose pages may call all the same.
         tracing: spans around the direct endpoints, None for none.
     """
 
     def __init__(
-        self, app: ASGIApp, direct: Mapping[str, ASGIApp], ids: Ids, *, loopback: bool, tracing: Tracing | None = None
+        self,
+        app: ASGIApp,
+        direct: Mapping[str, ASGIApp],
+        ids: Ids,
+        *,
+        loopback: bool,
+        origins: Iterable[str] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self._app = app
         self._direct = direct
         self._ids = ids
         self._loopback = loopback
+        self._origins = frozenset(origin.encode() for origin in origins)
         self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +58,7 @@ class Front:
         state["headers"] = headers
         state["request_id"] = given if harmless else self._ids.new().encode()
         try:
-            check_origin(scope["method"], headers, loopback=self._loopback)
+            check_origin(scope["method"], headers, loopback=self._loopback, allowed=self._origins)
         except MacaronError as error:
             await send_error(send, scope, error)
             return
