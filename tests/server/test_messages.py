@@ -110,19 +110,21 @@ async def test_an_error_before_the_first_token_has_its_status_streamed_or_not(st
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "status", "kind"),
+    ("method", "path", "headers", "status", "kind"),
     [
-        (PATH, {"host": "evil.com"}, 403, "permission_error"),
-        (PATH, {"content-type": "text/plain"}, 400, "invalid_request_error"),
-        ("/v1/messages/batches", {}, 404, "not_found_error"),
-        ("/v1/nowhere", {"anthropic-version": "2023-06-01"}, 404, "not_found_error"),
+        ("GET", PATH, {}, 405, "invalid_request_error"),
+        ("GET", COUNT, {}, 405, "invalid_request_error"),
+        ("POST", PATH, {"host": "evil.com"}, 403, "permission_error"),
+        ("POST", PATH, {"content-type": "text/plain"}, 400, "invalid_request_error"),
+        ("POST", "/v1/messages/batches", {}, 404, "not_found_error"),
+        ("POST", "/v1/nowhere", {"anthropic-version": "2023-06-01"}, 404, "not_found_error"),
     ],
 )
 async def test_every_error_has_the_shape_its_client_knows(
-    stand: Standing, path: str, headers: dict[str, str], status: int, kind: str
+    stand: Standing, method: str, path: str, headers: dict[str, str], status: int, kind: str
 ) -> None:
     async with stand(by_words({})) as running, wire(running.port) as connection:
-        await connection.send(request("POST", path, headers, json.dumps(body_of()).encode()))
+        await connection.send(request(method, path, headers, json.dumps(body_of()).encode()))
         answer = await connection.answer()
     assert (answer.status, answer.error["type"]) == (status, kind)
     assert answer.headers["request-id"] == answer.headers["x-request-id"]

@@ -43,8 +43,10 @@ def test_a_stream_a_second_turn_a_count_and_a_tool_loop(home: Home, small: str) 
         )
         second = raw.parse()
         assert raw.headers["x-macaron-session"] == session
-        assert second.usage.cache_read_input_tokens
-        assert "Ann" in "".join(block.text for block in second.content if block.type == "text")
+        assert second.content
+        # The whole first turn is in the prompt of the second, and was computed for the first.
+        assert second.usage.cache_read_input_tokens is not None
+        assert second.usage.cache_read_input_tokens >= first.usage.input_tokens
 
         counted = client.messages.count_tokens(model=model, messages=history)
         assert counted.input_tokens == second.usage.input_tokens + second.usage.cache_read_input_tokens
