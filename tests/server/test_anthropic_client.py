@@ -66,7 +66,7 @@ async def test_a_message(stand: Standing) -> None:
     async with client_of(stand, by_words({}, answer="one two")) as (client, running):
         answer = await client.messages.create(model="test-model", max_tokens=8, messages=HI, system="Be brief.")
         hop = running.double.requests[-1].body
-    assert [block.to_dict() for block in answer.content] == [{"type": "text", "text": "one two"}]
+    assert [block.to_dict(exclude_none=True) for block in answer.content] == [{"type": "text", "text": "one two"}]
     assert (answer.role, answer.type, answer.model) == ("assistant", "message", "test-model")
     assert (answer.stop_reason, answer.stop_sequence) == ("end_turn", None)
     assert (answer.usage.output_tokens, answer.usage.cache_read_input_tokens) == (2, 0)

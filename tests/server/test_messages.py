@@ -53,8 +53,8 @@ async def test_the_events_of_a_stream_come_in_the_public_order(stand: Standing) 
         message = message_of(await streamed(running, tools=[WEATHER], thinking={"type": "adaptive"}))
     assert message["content"] == [
         {"type": "thinking", "thinking": "hm hm", "signature": "unsigned"},
-        {"type": "text", "text": "one two"},
-        {"type": "tool_use", "id": "c1", "name": "weather", "input": '{"city": "Rome"}'},
+        {"type": "text", "text": "one two", "citations": None},
+        {"type": "tool_use", "id": "c1", "name": "weather", "input": '{"city": "Rome"}', "caller": {"type": "direct"}},
     ]
     assert message["stop_reason"] == "tool_use"
     assert message["usage"]["output_tokens"] == 4
@@ -182,7 +182,7 @@ async def test_a_tool_result_finds_its_call_however_the_arguments_were_written(s
         second = await ask(running, history, headers=TRACE, tools=[WEATHER])
         kept = running.double.requests[-1].body["messages"][2]["tool_calls"][0]["function"]["arguments"]
     assert second.headers["x-macaron-hops"] == "answer"
-    assert second.body["content"] == [{"type": "text", "text": "it rains"}]
+    assert second.body["content"] == [{"type": "text", "text": "it rains", "citations": None}]
     assert kept == arguments
 
 

@@ -124,7 +124,13 @@ def test_arguments_are_streamed_and_a_second_call_follows_when_they_are_whole() 
     second = events_of(stream.chunks([Delta(calls=(CallDelta(1, "c1", "b", '{"y"'),))]))
     assert [event["delta"]["partial_json"] for event in piece] == ['{"x":1}']
     assert [event["type"] for event in second] == ["content_block_stop", "content_block_start", "content_block_delta"]
-    assert second[1]["content_block"] == {"type": "tool_use", "id": "c1", "name": "b", "input": {}}
+    assert second[1]["content_block"] == {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "b",
+        "input": {},
+        "caller": {"type": "direct"},
+    }
 
 
 def test_thoughts_are_left_out_where_they_were_not_asked_for() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from macaron.conversation import Answer, Hop, ToolCall, Usage
+from macaron.conversation import Answer, Hop, Usage
 from macaron.wire.messages import UNPARSED
+from macaron.wire.messages_options import DIRECT
 
 SIGNATURE = "unsigned"
 """Stands where clients expect a signature of thoughts, which is not looked at when they come back."""
@@ -24,6 +25,7 @@ def usage_object(usage: Usage, hops: Sequence[Hop] = ()) -> dict[str, Any]:
     """The `usage` of an answer."""
     cached = min(usage.cached, usage.prompt)
     return {
+        **dict.fromkeys(("cache_creation", "inference_geo", "server_tool_use", "service_tier")),
         "input_tokens": usage.prompt - cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
@@ -42,6 +44,21 @@ def stop_reason(answer: Answer) -> str:
     return STOP_REASONS.get(answer.finish, "end_turn")
 
 
+def stopped(reason: str | None) -> dict[str, Any]:
+    """Why a message ended, with the fields that say more of it elsewhere."""
+    return {"stop_reason": reason, "stop_sequence": None, "stop_details": None, "container": None}
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A block of text."""
+    return {"type": "text", "text": text, "citations": None}
+
+
+def tool_block(call_id: str, name: str, arguments: msgspec.Raw) -> dict[str, Any]:
+    """A block that calls a tool."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments, "caller": {"type": DIRECT}}
+
+
 def message_start(message_id: str, model: str) -> dict[str, Any]:
     """A message that has not begun; how long its prompt was is known at its end."""
     return {
@@ -50,8 +67,7 @@ def message_start(message_id: str, model: str) -> dict[str, Any]:
         "role": "assistant",
         "model": model,
         "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
+        **stopped(None),
         "usage": {name: count for name, count in usage_object(Usage()).items() if name != "hops"},
     }
 
@@ -60,7 +76,7 @@ def message(message_id: str, model: str, answer: Answer, usage: dict[str, Any], 
     """A `message` object; `thinking` says whether the client is shown the thoughts."""
     body = message_start(message_id, model)
     body["content"] = _content(answer, thinking)
-    body["stop_reason"] = stop_reason(answer)
+    body |= stopped(stop_reason(answer))
     body["usage"] = usage
     return msgspec.json.encode(body)
 
@@ -87,9 +103,5 @@ def _content(answer: Answer, thinking: bool) -> list[dict[str, Any]]:
         blocks.append({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE})
     text = answer.text + answer.refusal
     if text:
-        blocks.append({"type": "text", "text": text})
-    return [*blocks, *map(_tool_use, answer.calls)]
-
-
-def _tool_use(call: ToolCall) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call_input(call.arguments)}
+        blocks.append(text_block(text))
+    return [*blocks, *(tool_block(call.call_id, call.name, call_input(call.arguments)) for call in answer.calls)]

@@ -9,7 +9,16 @@ import msgspec
 
 from macaron.conversation import Answer, CallDelta, Delta, Hop, Usage
 from macaron.errors import MacaronError
-from macaron.wire.messages_answer import SIGNATURE, is_object, message_start, stop_reason, usage_object
+from macaron.wire.messages_answer import (
+    SIGNATURE,
+    is_object,
+    message_start,
+    stop_reason,
+    stopped,
+    text_block,
+    tool_block,
+    usage_object,
+)
 from macaron.wire.messages_error import anthropic_error
 
 Place = int | Literal["text", "thinking"]
@@ -53,7 +62,7 @@ class MessagesStream:
             self._start(place, events)
             self._piece("".join(pieces), events)
             self._close(events)
-        delta = {"stop_reason": stop_reason(answer), "stop_sequence": None}
+        delta = stopped(stop_reason(answer))
         events.append(_event("message_delta", {"delta": delta, "usage": usage_object(usage, hops)}))
         events.append(_event("message_stop", {}))
         return b"".join(events)
@@ -117,13 +126,12 @@ class MessagesStream:
         """The type of a block's deltas, the field of their text, and the block before the first of them."""
         match place:
             case "text":
-                return b"text_delta", b"text", {"type": "text", "text": ""}
+                return b"text_delta", b"text", text_block("")
             case "thinking":
                 return b"thinking_delta", b"thinking", {"type": "thinking", "thinking": "", "signature": ""}
             case _:
                 call = self._calls[place]
-                block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-                return b"input_json_delta", b"partial_json", block
+                return b"input_json_delta", b"partial_json", tool_block(call.id, call.name, msgspec.Raw(b"{}"))
 
     def _piece(self, text: str, events: list[bytes]) -> None:
         if text:
