@@ -243,3 +243,9 @@ def test_nobody_is_recorded_unless_a_tenant_and_its_consent_are_named(write: Wri
 )
 def test_recording_needs_names_and_grounds(write: Write, more: str, problem: str) -> None:
     assert problem in refusal(write, (ENGINE, ENGINE + more))
+
+
+@pytest.mark.parametrize("origin", ["*", "app.example.com", "https://app.example.com/", "https://App.example.com", "x"])
+def test_an_origin_that_may_call_is_written_as_browsers_send_it(write: Write, origin: str) -> None:
+    message = refusal(write, ("[mol]", f'[service]\ncors_origins = ["https://a.example", "{origin}"]\n[mol]'))
+    assert "service.cors_origins.1: must be an origin as browsers send it" in message

@@ -209,6 +209,7 @@ class ServiceSection(Section, frozen=True):
         tenant_share: the part of `max_active` and `max_queue` that one tenant may hold.
         header_timeout, body_timeout: seconds for a client to send them.
         drain_timeout: seconds running requests get when the service stops.
+        cors_origins: origins such as `https://app.example.com` whose web pages may call.
     """
 
     max_active: int = 256
@@ -219,6 +220,7 @@ class ServiceSection(Section, frozen=True):
     header_timeout: float = 10.0
     body_timeout: float = 30.0
     drain_timeout: float = 20.0
+    cors_origins: tuple[str, ...] = ()
 
 
 class RegistrySection(Section, frozen=True):

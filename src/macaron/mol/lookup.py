@@ -28,6 +28,7 @@ class TurnRequest(Struct, frozen=True):
         options: fields for the engine that passed the allow list, without `n` and `tools`.
         session: id of the session the client named, None where it named none.
         pin: label the caller may and does insist on.
+        beside_results: the user's last words stand in one wire message with the tool results before them.
     """
 
     id: str
@@ -41,6 +42,7 @@ class TurnRequest(Struct, frozen=True):
     n: int = 1
     session: str | None = None
     pin: str | None = None
+    beside_results: bool = False
 
     @property
     def scope(self) -> str:
@@ -182,14 +184,20 @@ def rename_calls(items: Sequence[Item], ids: dict[str, str]) -> tuple[Item, ...]
     )
 
 
-def continues_tools(found: Found) -> bool:
-    """Whether a request brings results of its parent's open calls, with no user message after them: the same turn."""
+def continues_tools(found: Found, beside_results: bool = False) -> bool:
+    """Whether a request brings results of its parent's open calls, with no user message after them: the same turn.
+
+    Args:
+        beside_results: what the user says after the results is part of their message.
+    """
     if found.parent is None or any(map(by_model, found.new)):
         return False
     open_calls = {item.call_id for item in found.parent.outputs or () if isinstance(item, ToolCall)}
     results = [index for index, item in enumerate(found.new) if _answers(item, open_calls)]
     if not results:
         return False
+    if beside_results:
+        return True
     return not any(isinstance(item, Message) and item.role == "user" for item in found.new[results[-1] :])
 
 
