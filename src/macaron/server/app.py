@@ -16,11 +16,13 @@ from starlette.types import ASGIApp
 from macaron.errors import BadRequest, MacaronError, NotFound
 from macaron.server.adapters.api import admin_routes
 from macaron.server.adapters.parts import Adapters
-from macaron.server.chat import ChatEndpoint
+from macaron.server.chat import ChatDialect
+from macaron.server.exchange import TurnEndpoint
 from macaron.server.front import Front
 from macaron.server.pages import health, metrics, model, models, ready, session
 from macaron.server.respond import error_headers, fault, request_id
 from macaron.server.service import Service
+from macaron.wire.chat import ChatRequest
 from macaron.wire.errors import openai_error_body
 
 
@@ -38,7 +40,7 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
         service.admission.closing = True
         await service.close(drain_timeout)
 
-    direct: dict[str, ASGIApp] = {"/v1/chat/completions": ChatEndpoint(service)}
+    direct: dict[str, ASGIApp] = {"/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect())}
     app = Starlette(
         routes=[
             Route("/health", health),

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from macaron.conversation import Step
 from macaron.errors import NotFound
-from macaron.server.chat import session_id
 from macaron.server.keys import Caller
 from macaron.server.receive import header_map
+from macaron.server.requests import session_id
 from macaron.server.respond import JSON, request_id
 from macaron.server.service import Service
 

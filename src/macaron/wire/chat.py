@@ -8,23 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct
-
 from macaron.conversation import Item, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from macaron.errors import BadRequest
 from macaron.wire.chat_options import client_metadata, end_user, engine_options, refuse_rest, usage_wanted
 from macaron.wire.fields import array, boolean, decode_object, integer, kind_of, mapping, one_of, refuse, short, string
+from macaron.wire.parts import MEDIA_FIELDS, TurnParts
 
 MAX_CHOICES = 16
-MEDIA_FIELDS = {
-    "image_url": ("url", "detail"),
-    "input_audio": ("data", "format"),
-    "file": ("file_data", "filename"),
-    "video_url": ("url",),
-    "audio_url": ("url",),
-}
-"""What a part of a kind may hold, its content first. Engines read more fields, from other places than the body."""
-
 T = TypeVar("T")
 
 CALL_FIELDS = ("id", "type", "function", "custom", "index")
@@ -36,27 +26,10 @@ TEXT_FIELDS = ("type", "text", "refusal", "cache_control", "prompt_cache_breakpo
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-class ChatRequest(Struct, frozen=True):
-    """A request as the runtime reads it.
+class ChatRequest(TurnParts, frozen=True):
+    """A Chat Completions request. `include_usage`: whether a stream ends with a usage chunk."""
 
-    Attributes:
-        model: what the client asked for.
-        system: the leading run of system and developer messages; where there is nothing else, all but the last.
-        items: everything after it.
-        tools: as the client wrote them.
-        options: fields for the engine, checked.
-        user: the end user, where the client names one.
-    """
-
-    model: str
-    system: tuple[Message, ...]
-    items: tuple[Item, ...]
-    tools: tuple[dict[str, Any], ...] = ()
-    options: dict[str, Any] = {}
-    stream: bool = False
     include_usage: bool = False
-    n: int = 1
-    user: str = ""
 
 
 def chat_request(body: bytes) -> ChatRequest:
