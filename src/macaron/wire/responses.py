@@ -7,7 +7,7 @@ Every public field is honoured, passed to the engine, or refused by its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -28,8 +28,6 @@ from macaron.wire.fields import (
 )
 from macaron.wire.responses_items import Reference, WireItem, input_items, neutral_items
 from macaron.wire.responses_tools import Named, Tools, choice_for, read_tools
-
-T = TypeVar("T")
 
 INCLUDABLE = (
     "file_search_call.results",
@@ -163,7 +161,7 @@ class _Taker:
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
 
-    def __call__(self, name: str, check: Callable[[Any, str], T], default: T | None) -> Any:
+    def __call__(self, name: str, check: Callable[[Any, str], Any], default: Any) -> Any:
         value = self._fields.pop(name, None)
         return default if value is None else check(value, name)
 
@@ -194,8 +192,9 @@ def _sampling(take: _Taker, options: dict[str, Any]) -> dict[str, Any]:
     }
     echo: dict[str, Any] = {}
     for name, (low, high, default) in bounds.items():
-        value = take(name, lambda value, path, low=low, high=high: number(value, path, low, high), None)
+        value = take(name, _anything, None)
         if value is not None:
+            number(value, name, low, high)
             options[name] = value
         echo[name] = default if value is None else value
     most = take("max_output_tokens", lambda value, path: integer(value, path, 1, 2**31), None)

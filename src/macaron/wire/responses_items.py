@@ -30,8 +30,9 @@ PREFIXES = {
     "custom_tool_call": "ctc_",
     "custom_tool_call_output": "ctco_",
     "reasoning": "rs_",
+    "call": "call_",
 }
-"""What the ids of items of a kind begin with."""
+"""What the ids of items of a kind begin with, and of calls."""
 
 _COMMON = ("type", "id", "status", "created_by")
 _FIELDS = {

@@ -1,4 +1,5 @@
-"""The output items of a response, put together from the pieces an engine streams, and the events that tell of them. Pure.
+"""The output items of a response, put together from the pieces an engine streams, and the events that tell of them.
+Pure.
 
 An item is open from its first piece until another begins. White space before a message's first word is held back, since
 beside tool calls it is no message of its own.
@@ -234,7 +235,7 @@ class Output:
 
         def make(place: int) -> _Item:
             fields: WireItem = {
-                "call_id": call_id or item_id(kind, self._id, OUTPUT_PLACES + place).replace(kind, "call"),
+                "call_id": call_id or item_id("call", self._id, OUTPUT_PLACES + place),
                 "name": named.name,
                 ("input" if custom else "arguments"): "",
             }

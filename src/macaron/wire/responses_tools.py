@@ -198,9 +198,6 @@ def _find(choice: dict[str, Any], tools: Tools, path: str) -> str:
     namespace = choice.get("namespace")
     name = short(choice.get("name"), f"{path}.name")
     wanted = engine_name(short(namespace, f"{path}.namespace") if namespace is not None else None, name)
-    if wanted in tools.names:
-        return wanted
-    for engine, named in tools.names.items():
-        if named.name == name and namespace is None:
-            return engine
-    refuse(f"{path}.name", name, "it is not among the `tools`", "unknown_tool")
+    alike = [engine for engine, named in tools.names.items() if named.name == name and namespace is None]
+    found = wanted if wanted in tools.names else next(iter(alike), None)
+    return refuse(f"{path}.name", name, "it is not among the `tools`", "unknown_tool") if found is None else found
