@@ -21,6 +21,9 @@ from macaron.server.exchange import TurnEndpoint
 from macaron.server.front import Front
 from macaron.server.pages import health, metrics, model, models, ready, session
 from macaron.server.respond import error_headers, fault, request_id
+from macaron.server.responses.conversations import conversation_routes
+from macaron.server.responses.create import ResponsesEndpoint
+from macaron.server.responses.pages import response_routes
 from macaron.server.service import Service
 from macaron.wire.chat import ChatRequest
 from macaron.wire.errors import openai_error_body
@@ -40,7 +43,10 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
         service.admission.closing = True
         await service.close(drain_timeout)
 
-    direct: dict[str, ASGIApp] = {"/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect())}
+    direct: dict[str, ASGIApp] = {
+        "/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect()),
+        "/v1/responses": ResponsesEndpoint(service),
+    }
     app = Starlette(
         routes=[
             Route("/health", health),
@@ -50,6 +56,8 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
             *admin_routes(adapters),
+            *response_routes(),
+            *conversation_routes(),
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in direct.items()),
         ],
         exception_handlers={MacaronError: _macaron_error, HTTPException: _http_error, Exception: _fault},

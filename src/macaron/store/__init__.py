@@ -8,15 +8,27 @@ from pathlib import Path
 from typing import Literal
 
 from macaron.errors import ConfigError
+from macaron.hcp.schema import StoreSection
 from macaron.store.base import Limits, Store
 from macaron.store.lock import ServiceLock, acquire, lock_file
 from macaron.store.memory import MemoryStore
 from macaron.store.migrations import migrate
 from macaron.store.sqlite import SqliteStore
 
-__all__ = ["ServiceLock", "acquire", "database_path", "lock_file", "migrate", "open_store"]
+__all__ = ["ServiceLock", "acquire", "database_path", "lock_file", "migrate", "open_store", "store_limits"]
 
 _SQLITE = "sqlite://"
+
+
+def store_limits(section: StoreSection) -> Limits:
+    """The bounds that a contract sets."""
+    return Limits(
+        max_bytes=section.max_bytes,
+        max_sessions=section.max_sessions,
+        max_age=section.max_age,
+        max_records=section.max_responses,
+        max_record_bytes=section.max_response_bytes,
+    )
 
 
 def open_store(

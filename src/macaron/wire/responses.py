@@ -205,7 +205,7 @@ def _sampling(take: _Taker, options: dict[str, Any]) -> dict[str, Any]:
 
 def _text(take: _Taker, options: dict[str, Any]) -> dict[str, Any]:
     """Put `text` into `options`; returns how the response repeats it, and `top_logprobs`."""
-    text = dict(take("text", mapping, {}))
+    text: dict[str, Any] = dict(take("text", mapping, {}))
     form = text.pop("format", None)
     verbosity = text.pop("verbosity", None)
     for name, value in text.items():
@@ -228,7 +228,7 @@ def _format(form: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         case "json_object":
             options["response_format"] = {"type": kind}
             return {"type": kind}
-    schema = {
+    schema: dict[str, Any] = {
         "name": short(form.get("name"), "text.format.name"),
         "schema": mapping(form.get("schema"), "text.format.schema"),
     }
@@ -236,7 +236,7 @@ def _format(form: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         schema["description"] = string(form["description"], "text.format.description")
     strict = form.get("strict")
     if strict is not None:
-        schema["strict"] = boolean(strict, "text.format.strict")
+        schema |= {"strict": boolean(strict, "text.format.strict")}
     options["response_format"] = {"type": kind, "json_schema": schema}
     return {"type": kind, "description": None, **schema, "strict": bool(strict)}
 
