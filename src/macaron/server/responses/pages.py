@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from macaron.errors import BadRequest
+from macaron.errors import BadRequest, NotFound
 from macaron.server.receive import CancelOnDisconnect
 from macaron.server.respond import request_id
 from macaron.server.responses.asking import Asking, asking, listing, number, page, part_of
@@ -86,6 +86,12 @@ async def input_items(request: Request) -> Response:
     return asked.answer(listing(*part_of(items, page(request), lambda item: str(item["id"]))))
 
 
+async def compact(request: Request) -> Response:
+    """Compaction would be an item that only this service could read; there is none."""
+    asking(request)
+    raise NotFound("Conversations are not compacted here; shorten `input` instead.", code="unknown_path")
+
+
 async def _found(asked: Asking) -> Record:
     return await find(asked.service.store, asked.tenant, asked.name("response_id"), time.time())
 
@@ -94,6 +100,7 @@ def response_routes() -> list[Route]:
     """The paths under `/v1/responses/`."""
     path = "/v1/responses/{response_id}"
     return [
+        Route("/v1/responses/compact", compact, methods=["POST"]),
         Route(path, _Retrieve(), methods=["GET"]),
         Route(path, remove, methods=["DELETE"]),
         Route(f"{path}/cancel", cancel, methods=["POST"]),
