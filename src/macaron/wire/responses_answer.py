@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from macaron.conversation import Answer, Delta, Hop, Usage
-from macaron.errors import MacaronError
+from macaron.errors import Busy, ContextOverflow, MacaronError
 from macaron.wire.chat_answer import coalesce
 from macaron.wire.errors import MAX_MESSAGE, openai_error
 from macaron.wire.responses_items import WireItem
@@ -85,8 +85,14 @@ def usage_object(usage: Usage, hops: Sequence[Hop] = ()) -> dict[str, Any]:
 
 
 def failure(error: MacaronError) -> dict[str, Any]:
-    """The `error` of a response that failed."""
-    return {"code": error.code or error.kind, "message": error.message[:MAX_MESSAGE]}
+    """The `error` of a response that failed. Its codes are few; clients compact their history on the first."""
+    if isinstance(error, ContextOverflow):
+        code = "context_length_exceeded"
+    elif isinstance(error, Busy):
+        code = "rate_limit_exceeded"
+    else:
+        code = "server_error" if error.status >= 500 else "invalid_prompt"
+    return {"code": code, "message": error.message[:MAX_MESSAGE]}
 
 
 class ResponseStream:

@@ -8,11 +8,16 @@ from typing import Any
 
 from tests.harness import Reply
 from tests.server.conftest import Stand
+from tests.server.responses.public import check_event, check_response
 
 
-async def create(running: Stand, body: dict[str, Any] | None = None, **fields: Any) -> Reply:
-    """A response that is not streamed."""
-    return await running.client.post({"model": "test-model", **(body or {}), **fields}, path="/v1/responses")
+async def create(running: Stand, *, headers: dict[str, str] | None = None, **fields: Any) -> Reply:
+    """A response that is not streamed; one that succeeds has the public shape."""
+    body = {"model": "test-model", **fields}
+    reply = await running.client.post(body, path="/v1/responses", headers=headers)
+    if reply.status == 200:
+        check_response(reply.body)
+    return reply
 
 
 def parse(text: str) -> list[dict[str, Any]]:
@@ -24,6 +29,7 @@ def parse(text: str) -> list[dict[str, Any]]:
         name, data = block.split("\n")
         events.append(json.loads(data.removeprefix("data: ")))
         assert name == "event: " + events[-1]["type"]
+        check_event(events[-1])
     return events
 
 

@@ -9,7 +9,7 @@ from tests.server.responses.asking import create, kinds, said, stream
 
 async def test_a_response_is_answered_and_kept(stand: Standing) -> None:
     async with stand(by_words({}, answer="one two")) as running:
-        reply = await create(running, {"input": "hi"})
+        reply = await create(running, input="hi")
         assert reply.status == 200, reply.body
         assert reply.body["status"] == "completed"
         (message,) = reply.body["output"]
@@ -39,8 +39,8 @@ async def test_a_stream_has_the_public_events_in_order(stand: Standing) -> None:
 
 async def test_a_continuation_sees_what_came_before(stand: Standing) -> None:
     async with stand(by_words({}, answer="my answer")) as running:
-        first = await create(running, {"input": "first question"})
-        second = await create(running, {"input": "second question", "previous_response_id": first.body["id"]})
+        first = await create(running, input="first question")
+        second = await create(running, input="second question", previous_response_id=first.body["id"])
         assert second.body["previous_response_id"] == first.body["id"]
         assert said(running) == [
             ("user", "first question"),

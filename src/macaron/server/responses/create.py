@@ -218,7 +218,8 @@ async def prepared(
         names=request.names,
         summary=request.summary,
     )
-    return Run(service, about, turn, found, truncate=request.truncate)
+    resumable = request.background and request.stream
+    return Run(service, about, turn, found, truncate=request.truncate, resumable=resumable)
 
 
 def _parts(request: ResponsesRequest, found: History) -> TurnParts:
@@ -230,7 +231,8 @@ def _parts(request: ResponsesRequest, found: History) -> TurnParts:
         items=items_after,
         tools=request.tools,
         options=request.options,
-        stream=request.stream,
+        # In the background pieces are taken as they come, so that cancelling stops the engine at once.
+        stream=request.stream or request.background,
         user=request.user or found.user,
         session=request.conversation or "",
     )

@@ -27,11 +27,19 @@ TRUNCATIONS = 8
 class Run:
     """One response. The events go to a sink; the record, where there is one, is closed by the first who does."""
 
-    def __init__(self, service: Service, about: About, turn: TurnRequest, history: History, *, truncate: bool) -> None:
+    def __init__(
+        self, service: Service, about: About, turn: TurnRequest, history: History, *, truncate: bool, resumable: bool
+    ) -> None:
+        """
+        Args:
+            truncate: the oldest items may go where the context is too short.
+            resumable: its events are kept.
+        """
         self._service = service
         self._about = about
         self._turn = turn
         self._truncate = truncate
+        self._resumable = resumable
         self._history = history
         self._input: list[WireItem] = [
             kept(item, item_id(item["type"], about.id, place)) for place, item in enumerate(history.input)
@@ -141,7 +149,7 @@ class Run:
             await self._service.store.delete_record(*self._key)
 
     def _document(self, body: Body) -> bytes:
-        return document(body, self._input, streamed=self._about.background and self._turn.stream)
+        return document(body, self._input, streamed=self._resumable)
 
 
 def _shortened(turn: TurnRequest) -> TurnRequest | None:
