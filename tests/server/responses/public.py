@@ -46,8 +46,15 @@ def check_response(body: dict[str, Any]) -> None:
     """Fail where a response object has not the public shape."""
     Response.model_validate(body)
     if _is_open(body):
-        openresponses_types.ResponseResource.model_validate(body)
+        openresponses_types.ResponseResource.model_validate(_without_schema(body))
     assert all(item["id"] and item["status"] for item in body["output"])
+
+
+def _without_schema(body: dict[str, Any]) -> dict[str, Any]:
+    """Open Responses has a schema repeated as null only, unlike its own examples and the public API."""
+    text = body["text"]
+    form = {**text["format"], "schema": None} if text["format"]["type"] == "json_schema" else text["format"]
+    return {**body, "text": {**text, "format": form}}
 
 
 def check_event(event: dict[str, Any]) -> None:
@@ -59,4 +66,5 @@ def check_event(event: dict[str, Any]) -> None:
         _is_open(event["response"]) if "response" in event else _item_is_open(event.get("item", {"type": "message"}))
     )
     if event["type"] in OPEN and open_to_it:
-        OPEN[event["type"]].model_validate(event)
+        shown = {**event, "response": _without_schema(event["response"])} if "response" in event else event
+        OPEN[event["type"]].model_validate(shown)

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
-from macaron.errors import BadRequest, MacaronError, Unavailable
+from macaron.errors import BadRequest, MacaronError
 from macaron.mol.turn import Answered, Chosen, Done
-from macaron.server.exchange import LARGE_BODY, see_through, trace_headers
+from macaron.server.exchange import LARGE_BODY, see_through, stopping, trace_headers
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, header_map, read_body
 from macaron.server.requests import turn_request
@@ -20,13 +20,16 @@ from macaron.server.respond import JSON, Headers, request_id, send_body, send_er
 from macaron.server.responses.background import start
 from macaron.server.responses.follow import follow
 from macaron.server.responses.history import History, history
-from macaron.server.responses.run import Run
+from macaron.server.responses.run import Run, response_ended
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
 from macaron.wire.parts import TurnParts
 from macaron.wire.responses import ResponsesRequest, conversation_items, leading_system, responses_request
 from macaron.wire.responses_answer import About, Body, error_events
 from macaron.wire.sse import DONE
+
+MANY_ITEMS = 256
+"""Items from which on reading them is not done on the event loop."""
 
 
 class ResponsesEndpoint:
@@ -72,11 +75,13 @@ class _Exchange:
             caller.require("trace", "`x-macaron-trace`")
         store = kept_by(service, request)
         with CancelOnDisconnect(scope, receive) as client:
-            run = await prepared(service, caller, request, headers, store)
+            # What is looked up needs a place too, since it may have to wait for the response that it continues.
+            async with service.admission.place(caller.tenant):
+                run = await prepared(service, caller, request, headers, store)
+                if not request.background:
+                    await self._answer(run, request, client, trace)
             if request.background:
                 await self._in_background(run, caller, request)
-            else:
-                await self._answer(run, caller, request, trace)
             self.status = 200
         if client.left:
             self.status = 499
@@ -101,8 +106,7 @@ class _Exchange:
         self._stream = EventStream(self._send, self._headers)
         await follow(self._service.store, caller.tenant, body["id"], -1, self._stream)
 
-    async def _answer(self, run: Run, caller: Caller, request: ResponsesRequest, trace: bool) -> None:
-        service = self._service
+    async def _answer(self, run: Run, request: ResponsesRequest, client: CancelOnDisconnect, trace: bool) -> None:
         if run.stored:
             await run.keep("in_progress")
         task = asyncio.current_task()
@@ -110,11 +114,13 @@ class _Exchange:
         ended = _Ended(task)
         run.vouch(ended.cancel)
         try:
-            async with service.admission.place(caller.tenant):
-                await self._pass_on(run, request, trace)
+            await self._pass_on(run, request, trace)
+        except asyncio.CancelledError as error:
+            if ended.elsewhere and task.uncancel() == 0:
+                await self._end_badly(run, response_ended())
+            else:
+                await self._end_badly(run, error if client.left else stopping())
         except BaseException as error:
-            if ended.elsewhere and isinstance(error, asyncio.CancelledError) and task.uncancel() == 0:
-                error = Unavailable("The response was cancelled or deleted while it was made.", code="response_ended")
             await self._end_badly(run, error)
 
     async def _pass_on(self, run: Run, request: ResponsesRequest, trace: bool) -> None:
@@ -203,7 +209,8 @@ async def prepared(
 ) -> Run:
     """A request as a response that can be made."""
     found = await history(service.store, caller.tenant, request)
-    parts = _parts(request, found)
+    many = len(found.before) + len(found.input) > MANY_ITEMS
+    parts = await asyncio.to_thread(_parts, request, found) if many else _parts(request, found)
     turn = turn_request(service, caller, parts, headers, "resp_")
     turn = replace(turn, parent=request.previous, keep=store)
     about = About(

@@ -10,7 +10,9 @@ from macaron.server.stream import EventStream
 from macaron.store.base import Store
 from macaron.wire.sse import DONE
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = (0.02, 0.25)
+"""After nothing new, the store is looked at again; the longer nothing comes, the later."""
+
 PAGE = 256
 
 
@@ -19,17 +21,21 @@ async def follow(store: Store, tenant: str, response_id: str, after: int, stream
 
     A response that was cancelled or deleted has no last event: the stream ends where it stopped.
     """
+    # The client knows at once that there is a stream, however long its next event may take.
+    await stream.write(b"")
+    pause = LOOK_SECONDS[0]
     while True:
         # In this order: what was written before the end is seen after it.
         record = await store.record(tenant, response_id)
         over = record is None or not record.open
         while page := await store.entries(tenant, response_id, after=after, limit=PAGE):
             await stream.write(b"".join(entry.body for entry in page))
-            after = page[-1].position
+            after, pause = page[-1].position, LOOK_SECONDS[0]
         if over:
             await stream.end(DONE)
             return
         if record is not None and record.lease < time.time():
             await find(store, tenant, response_id, time.time())
             continue
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, LOOK_SECONDS[1])

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from macaron.errors import BadRequest, NotFound
+from macaron.errors import BadRequest, MacaronError, NotFound
 from macaron.server.receive import CancelOnDisconnect
 from macaron.server.respond import request_id
 from macaron.server.responses.asking import Asking, asking, listing, number, page, part_of
@@ -18,6 +18,7 @@ from macaron.server.responses.documents import find, read, revised
 from macaron.server.responses.follow import follow
 from macaron.server.stream import EventStream
 from macaron.store.base import Record
+from macaron.wire.responses_answer import error_events
 
 
 async def retrieve(request: Request) -> Response | ASGIApp:
@@ -47,6 +48,8 @@ class _Followed:
         try:
             with CancelOnDisconnect(scope, receive):
                 await follow(self._asked.service.store, self._asked.tenant, self._id, self._after, stream)
+        except MacaronError as error:
+            await stream.end(error_events(error))
         finally:
             stream.close()
 

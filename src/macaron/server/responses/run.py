@@ -121,7 +121,7 @@ class Run:
             Unavailable: somebody else has ended it.
         """
         if not await self.end_as(body, last):
-            raise Unavailable("The response was cancelled or deleted while it was made.", code="response_ended")
+            raise response_ended()
 
     async def end_as(self, body: Body, last: Sequence[bytes] = ()) -> bool:
         """As `settle`; says whether the end is this one."""
@@ -150,6 +150,11 @@ class Run:
 
     def _document(self, body: Body) -> bytes:
         return document(body, self._input, streamed=self._resumable)
+
+
+def response_ended() -> Unavailable:
+    """What a client is told whose response somebody else has ended."""
+    return Unavailable("The response was cancelled or deleted while it was made.", code="response_ended")
 
 
 def _shortened(turn: TurnRequest) -> TurnRequest | None:
