@@ -234,7 +234,13 @@ async def test_what_codex_sends_is_served(stand: Standing) -> None:
         headers = {"session-id": "abc", "thread-id": "abc"}
         events = await stream(running, input=ask, headers=headers, **fields)
         done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
-        sealed: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "content": None, "encrypted_content": "opaque"}
+        sealed: dict[str, Any] = {
+            "type": "reasoning",
+            "id": "rs_1",
+            "summary": [],
+            "content": None,
+            "encrypted_content": "opaque",
+        }
         result = {"type": "function_call_output", "call_id": "call_double", "output": "file"}
         later = await stream(running, input=[*ask, sealed, *done, result], headers=headers, **fields)
         assert later[-1]["response"]["output"][0]["content"][0]["text"] == "done"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
-from macaron.errors import BadRequest, MacaronError
+from macaron.errors import BadRequest, MacaronError, StoreError
 from macaron.mol.turn import Answered, Chosen, Done
-from macaron.server.exchange import LARGE_BODY, see_through, stopping, trace_headers
+from macaron.server.exchange import LARGE_BODY, see_through, stopping, told_error, trace_headers
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, header_map, read_body
 from macaron.server.requests import turn_request
@@ -51,12 +52,14 @@ class _Exchange:
         self._headers: Headers = ()
         self._stream: EventStream | None = None
         self._run: Run | None = None
+        self._scope: Scope = {}
         self._told = False
         self.status = 499
 
     async def run(self, scope: Scope, receive: Receive) -> None:
         """See `Answering.run`."""
         service = self._service
+        self._scope = scope
         headers = header_map(scope)
         self._headers = request_id(scope)
         caller = service.keys.authenticate(headers)
@@ -82,7 +85,8 @@ class _Exchange:
                     await self._answer(run, request, client, trace)
             if request.background:
                 await self._in_background(run, caller, request)
-            self.status = 200
+            if self.status == 499:
+                self.status = 200
         if client.left:
             self.status = 499
 
@@ -156,20 +160,25 @@ class _Exchange:
         if self._told:
             raise error
         begun = self._stream is not None and self._stream.begun
-        if isinstance(error, MacaronError):
-            if not begun:
-                await run.discard()
-                raise error
-            assert self._stream is not None
-            body = run.events.failed(error)
-            await run.end_as(body)
-            await self._stream.end(b"".join(run.events.terminal(body)) + DONE)
-            self._told = True
+        if begun and isinstance(error, Exception):
+            await self._tell_failed(run, told_error(self._scope, error))
             return
-        # A client that has left is told nothing; its response is kept with what it was sent.
-        ending = run.end_as(run.events.cancelled()) if begun else run.discard()
-        self._service.background.start(ending, f"end of {run.id}")
+        if begun:
+            # A client that has left is told nothing; its response is kept with what it was sent.
+            self._service.background.start(run.end_as(run.events.cancelled()), f"end of {run.id}")
+        else:
+            self._service.background.start(run.discard(), f"end of {run.id}")
         raise error
+
+    async def _tell_failed(self, run: Run, error: MacaronError) -> None:
+        assert self._stream is not None
+        body = run.events.failed(error)
+        # A store that cannot take even this is no reason to leave the client without an end.
+        with suppress(StoreError):
+            await run.end_as(body)
+        self._told = True
+        self.status = error.status
+        await self._stream.end(b"".join(run.events.terminal(body)) + DONE)
 
 
 class _Ended:
