@@ -140,6 +140,13 @@ class EngineTimeout(EngineError):
     default_code = "engine_timeout"
 
 
+class NotSupported(MacaronError):
+    """The engine behind this service cannot do what was asked, whoever asks and however often."""
+
+    status = 501
+    default_code = "not_supported"
+
+
 class StoreError(Unavailable):
     """The store could not make a record durable or read one back."""
 

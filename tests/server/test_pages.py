@@ -132,9 +132,7 @@ async def test_the_served_model_is_listed_first_and_found_by_its_name(stand: Sta
 # --- paths, methods, names of requests
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/", "/nowhere", "/health/", "/v1/chat/completions/", "/%00", "/..", "//"]
-)
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/nowhere", "/health/", "/v1/chat/completions/", "/%00", "/..", "//"])
 async def test_an_unknown_path_is_404_in_the_apis_shape(stand: Standing, path: str) -> None:
     async with stand(by_words({})) as running:
         for method in ("GET", "POST"):
@@ -146,6 +144,9 @@ async def test_an_unknown_path_is_404_in_the_apis_shape(stand: Standing, path: s
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
+        ("GET", "/", "HEAD"),
+        ("GET", "/v1/messages", "POST"),
+        ("GET", "/v1/messages/count_tokens", "POST"),
         ("GET", CHAT, "POST"),
         ("PUT", CHAT, "POST"),
         ("DELETE", CHAT, "POST"),

@@ -130,6 +130,21 @@ class Pluggable(Protocol):
         ...
 
 
+@runtime_checkable
+class Forwarding(Protocol):
+    """An engine whose server has more endpoints than chat, which requests can be passed to as they are."""
+
+    async def forward(self, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Have the bare base answer a request to a path such as `/v1/embeddings`; gives the answer's body.
+
+        Raises:
+            NotSupported: the server has no such endpoint.
+            BadRequest: it refused the request; the message is its own.
+            EngineError: it is not there or failed.
+        """
+        ...
+
+
 class Engine(Protocol):
     """Runs the model. All methods may be called concurrently from one event loop.
 

@@ -18,11 +18,12 @@ from macaron.engine.dialect import EventParser, encode_body, error_from_reply, e
 from macaron.engine.labels import parse_label
 from macaron.engine.link.base import Link, Reply
 from macaron.engine.special import SpecialTokens
-from macaron.errors import EngineError, EngineTimeout, MacaronError
+from macaron.errors import EngineError, EngineTimeout, MacaronError, NotSupported
 
 CHAT: Final = "/v1/chat/completions"
 JSON: Final = {"content-type": "application/json"}
 PROBE_TIMEOUT: Final = 5.0
+FORWARD_TIMEOUT: Final = 600.0
 ADAPTER_TIMEOUT: Final = 300.0
 REASON_LENGTH: Final = 500
 # How long to wait for the end of a body whose last event has come, so that its connection can be used again.
@@ -142,6 +143,20 @@ class HttpEngine(ABC):
     async def count_tokens(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> int | None:
         """See `Engine.count_tokens`; this dialect has no way to ask."""
         return None
+
+    async def forward(self, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Forwarding.forward`."""
+        clean = {name: self._special.neutralise_value(value) for name, value in fields.items()}
+        body = encode_body({**clean, "model": self._base_model})
+        reply = await self._link.request("POST", path, body, JSON, timeout=FORWARD_TIMEOUT)
+        if reply.status in (404, 405, 501):
+            raise NotSupported(f"The {self.kind} engine behind this model has no {path}.")
+        if reply.status != 200:
+            raise error_from_reply(reply.status, reply.body, retry_after=_retry_after(reply.headers))
+        try:
+            return msgspec.json.decode(reply.body, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise EngineError(f"The engine's answer at {path} is no JSON object ({error}).") from None
 
     async def list_adapters(self) -> frozenset[str]:
         """See `Pluggable.list_adapters`."""

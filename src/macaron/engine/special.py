@@ -94,7 +94,7 @@ class SpecialTokens:
         self, messages: Sequence[ChatMessage], options: Mapping[str, Any], rendered: dict[str, Any]
     ) -> tuple[Sequence[ChatMessage], Mapping[str, Any]]:
         said = [self._message(message) for message in messages]
-        shown = self._value(rendered)
+        shown = self.neutralise_value(rendered)
         same = all(new is old for new, old in zip(said, messages, strict=True))
         return (messages if same else said), (options if shown is rendered else {**options, **shown})
 
@@ -102,18 +102,19 @@ class SpecialTokens:
         content = message.get("content")
         if isinstance(content, list) and self._joins_to_token(content):
             message = {**message, "content": self._parts(content)}
-        cleaned: ChatMessage = self._value(message)
+        cleaned: ChatMessage = self.neutralise_value(message)
         return cleaned
 
-    def _value(self, value: Any) -> Any:
+    def neutralise_value(self, value: Any) -> Any:
+        """Any JSON value with every string in it neutralised; the same object where nothing needs it."""
         match value:
             case str():
                 return self.neutralise(value)
             case list() | tuple():
-                items = [self._value(item) for item in value]
+                items = [self.neutralise_value(item) for item in value]
                 return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
             case dict():
-                pairs = [(self._value(key), self._value(item)) for key, item in value.items()]
+                pairs = [(self.neutralise_value(key), self.neutralise_value(item)) for key, item in value.items()]
                 old_pairs = value.items()
                 same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, old_pairs, strict=True))
                 return value if same else dict(pairs)

@@ -16,6 +16,7 @@ from macaron.hcp.schema import (
     EngineSection,
     MolSection,
     RegistrySection,
+    ServiceSection,
     StoreSection,
     WeightsSection,
 )
@@ -104,6 +105,15 @@ def store_problems(store: StoreSection) -> Iterator[Problem]:
     if not known:
         allowed = "sqlite:///absolute/path, sqlite:// or memory:"
         yield Problem(("store", "url"), f"must be {allowed}, the value is {_without_password(store.url)!r}")
+
+
+def service_problems(service: ServiceSection) -> Iterator[Problem]:
+    """What is wrong within `[service]`."""
+    for index, origin in enumerate(service.cors_origins):
+        # Browsers send an origin in lower case and without a path, and the two are compared as they are.
+        if not _is_origin(origin) or origin.endswith("/") or origin != origin.lower():
+            wanted = "must be an origin as browsers send it, such as https://app.example.com"
+            yield Problem(("service", "cors_origins", index), f"{wanted}, the value is {_without_password(origin)!r}")
 
 
 def registry_problems(registry: RegistrySection) -> Iterator[Problem]:

@@ -132,6 +132,7 @@ class _Draft:
             yield from checks.store_problems(store)
         if (service := self._section("service", ServiceSection)) is not None:
             yield from range_problems(service, ("service",))
+            yield from checks.service_problems(service)
         if (registry := self._section("registry", RegistrySection)) is not None:
             yield from checks.registry_problems(registry)
 

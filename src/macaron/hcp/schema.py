@@ -210,6 +210,7 @@ class ServiceSection(Section, frozen=True):
         header_timeout, body_timeout: seconds for a client to send them.
         drain_timeout: seconds running requests get when the service stops.
         leave_out_tools: kinds of hosted tools that are left out of a request's tools; the others are refused.
+        cors_origins: origins such as `https://app.example.com` whose web pages may call.
     """
 
     max_active: int = 256
@@ -221,6 +222,7 @@ class ServiceSection(Section, frozen=True):
     body_timeout: float = 30.0
     drain_timeout: float = 20.0
     leave_out_tools: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
 
 
 class RegistrySection(Section, frozen=True):

@@ -24,6 +24,9 @@ VERSION = "v1"
 MAX_ARGUMENTS = 1_048_576
 """Longer arguments count as text: parsing them would hold up everybody else's requests."""
 
+LARGEST_WHOLE = 2**53
+"""Up to here every client writes a number without a fraction as a whole one."""
+
 PIECE = 65_536
 
 WORTH_KEEPING = (512, 131_072)
@@ -48,11 +51,15 @@ def canonical_text(text: str) -> str:
 
 
 def canonical_arguments(arguments: str) -> str:
-    """Sorted compact JSON; the text itself where it is not JSON, or too long to be looked into."""
+    """Sorted compact JSON; the text itself where it is not JSON, or too long to be looked into.
+
+    Some wire formats carry the decoded value: no arguments come back as an empty object, and `1.0` as `1`.
+    """
     if len(arguments) > MAX_ARGUMENTS:
         return arguments
     try:
-        return json.dumps(json.loads(arguments), sort_keys=True, separators=(",", ":"))
+        value = json.loads(arguments.strip() or "{}", parse_float=_number)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments
 
@@ -179,6 +186,11 @@ def answer_ends(items: Sequence[Item]) -> list[int]:
         for index, item in enumerate(items)
         if by_model(item) and (index + 1 == len(items) or not by_model(items[index + 1]))
     ]
+
+
+def _number(digits: str) -> int | float:
+    value = float(digits)
+    return int(value) if value.is_integer() and abs(value) <= LARGEST_WHOLE else value
 
 
 def _collapsed(text: str) -> str:

@@ -30,6 +30,7 @@ class TurnRequest(Struct, frozen=True):
         pin: label the caller may and does insist on.
         parent: the step that the request names as the one it continues, if it does.
         keep: whether text may be kept; without, only digests, label, revision and counts are.
+        beside_results: the user's last words stand in one wire message with the tool results before them.
     """
 
     id: str
@@ -45,6 +46,7 @@ class TurnRequest(Struct, frozen=True):
     pin: str | None = None
     parent: str | None = None
     keep: bool = True
+    beside_results: bool = False
 
     @property
     def scope(self) -> str:
@@ -202,14 +204,20 @@ def rename_calls(items: Sequence[Item], ids: dict[str, str]) -> tuple[Item, ...]
     )
 
 
-def continues_tools(found: Found) -> bool:
-    """Whether a request brings results of its parent's open calls, with no user message after them: the same turn."""
+def continues_tools(found: Found, beside_results: bool = False) -> bool:
+    """Whether a request brings results of its parent's open calls, with no user message after them: the same turn.
+
+    Args:
+        beside_results: what the user says after the results is part of their message.
+    """
     if found.parent is None or any(map(by_model, found.new)):
         return False
     open_calls = {item.call_id for item in found.parent.outputs or () if isinstance(item, ToolCall)}
     results = [index for index, item in enumerate(found.new) if _answers(item, open_calls)]
     if not results:
         return False
+    if beside_results:
+        return True
     return not any(isinstance(item, Message) and item.role == "user" for item in found.new[results[-1] :])
 
 

@@ -248,7 +248,7 @@ class Turns:
         """A tool turn stays where it is; a pinned turn goes where the caller says."""
         registry = self._force.registry
         pinned = self._pinned(request)
-        if found.parent is not None and continues_tools(found):
+        if found.parent is not None and continues_tools(found, request.beside_results):
             same = registry.get(found.parent.label)
             if same is None or same.revision != found.parent.revision:
                 # Several labels may share a revision, so the label comes first.

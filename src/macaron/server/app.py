@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,16 +18,19 @@ from macaron.errors import BadRequest, MacaronError, NotFound
 from macaron.server.adapters.api import admin_routes
 from macaron.server.adapters.parts import Adapters
 from macaron.server.chat import ChatDialect
-from macaron.server.exchange import TurnEndpoint
+from macaron.server.count import count_tokens
+from macaron.server.exchange import TRACE_HEADERS, TurnEndpoint
 from macaron.server.front import Front
-from macaron.server.pages import health, metrics, model, models, ready, session
-from macaron.server.respond import error_headers, fault, request_id
+from macaron.server.legacy import completions, embeddings
+from macaron.server.messages import MessagesDialect
+from macaron.server.pages import health, here, metrics, model, models, ready, session
+from macaron.server.respond import error_body, error_headers, fault, response_ids
 from macaron.server.responses.conversations import conversation_routes
 from macaron.server.responses.create import ResponsesEndpoint
 from macaron.server.responses.pages import response_routes
 from macaron.server.service import Service
 from macaron.wire.chat import ChatRequest
-from macaron.wire.errors import openai_error_body
+from macaron.wire.messages import MessagesRequest
 
 
 def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_timeout: float = 20.0) -> ASGIApp:
@@ -46,12 +50,18 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
     direct: dict[str, ASGIApp] = {
         "/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect()),
         "/v1/responses": ResponsesEndpoint(service),
+        "/v1/messages": TurnEndpoint[MessagesRequest](service, MessagesDialect()),
     }
     app = Starlette(
         routes=[
+            # Some clients look first whether anybody is there.
+            Route("/", here, methods=["HEAD"]),
             Route("/health", health),
             Route("/ready", ready),
             Route("/metrics", metrics),
+            Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
+            Route("/v1/completions", completions, methods=["POST"]),
+            Route("/v1/embeddings", embeddings, methods=["POST"]),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
@@ -66,14 +76,22 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
     app.state.service = service
     # A redirect would be built from the client's Host header, and is no answer in the API's shape.
     app.router.redirect_slashes = False
-    return Front(app, direct, service.ids, loopback=loopback, tracing=service.tracing)
+    origins = service.contract.service.cors_origins
+    front = Front(app, direct, service.ids, loopback=loopback, origins=origins, tracing=service.tracing)
+    return _shared(front, origins) if origins else front
+
+
+def _shared(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The application, for web pages of some other origins too."""
+    methods, exposed = ("GET", "POST", "PUT", "DELETE"), ("x-request-id", "request-id", *TRACE_HEADERS)
+    return CORSMiddleware(app, origins, methods, allow_headers=("*",), expose_headers=exposed)
 
 
 def _error_response(
     request: Request, error: MacaronError, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    response = Response(openai_error_body(error), status or error.status, headers)
-    response.raw_headers += [*error_headers(error), *request_id(request.scope)]
+    response = Response(error_body(request.scope, error), status or error.status, headers)
+    response.raw_headers += [*error_headers(error), *response_ids(request.scope)]
     return response
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from starlette.types import Scope
+
 from macaron.errors import MacaronError
 from macaron.mol.turn import Answered
 from macaron.server.exchange import StreamFormat, Told, trace_metadata
 from macaron.server.requests import SESSION_HEADERS
+from macaron.server.respond import Headers, request_id
 from macaron.wire.chat import ChatRequest, chat_request
 from macaron.wire.chat_answer import ChatStream, completion, usage_object
 from macaron.wire.errors import openai_error_body
@@ -42,6 +45,10 @@ class ChatDialect:
             lambda answered: chat.finish(answered.finishes, usage_object(answered.usage, answered.hops)),
             chat.error,
         )
+
+    def headers(self, scope: Scope) -> Headers:
+        """See `Dialect.headers`."""
+        return request_id(scope)
 
     def error_body(self, error: MacaronError) -> bytes:
         """See `Dialect.error_body`."""

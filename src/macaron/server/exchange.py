@@ -21,13 +21,14 @@ from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.requests import turn_request
-from macaron.server.respond import JSON, Headers, error_headers, fault, request_id, send_body
+from macaron.server.respond import JSON, Headers, error_headers, fault, send_body
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
 from macaron.wire.parts import TurnParts
 
 log = logging.getLogger("macaron.server")
 
+TRACE_HEADERS = ("x-macaron-adapter", "x-macaron-session", "x-macaron-hops")
 LARGE_BODY = 1_000_000
 
 R = TypeVar("R", bound=TurnParts)
@@ -83,6 +84,10 @@ class Dialect(Protocol[R]):
 
     def stream(self, told: Told, request: R) -> StreamFormat:
         """The events of an answer that is."""
+        ...
+
+    def headers(self, scope: Scope) -> Headers:
+        """The headers of every response, which name the request."""
         ...
 
     def error_body(self, error: MacaronError) -> bytes:
@@ -164,7 +169,7 @@ class Exchange(Generic[R]):
         """Answer the request, if it can be answered; `fail` tells the client of what is raised."""
         service, dialect = self._service, self._dialect
         headers = header_map(scope)
-        self._headers = request_id(scope)
+        self._headers = dialect.headers(scope)
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.

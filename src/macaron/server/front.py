@@ -7,14 +7,14 @@ straight to their endpoint; everything else goes to the application behind.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from macaron.errors import MacaronError
 from macaron.ids import Ids
 from macaron.server.guard import check_origin
-from macaron.server.respond import request_id, send_error
+from macaron.server.respond import send_error
 from macaron.server.tracing import Tracing
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
@@ -26,16 +26,25 @@ class Front:
     Args:
         direct: endpoints for POST by path.
         loopback: only this machine may call, and no web page of another origin.
+        origins: other origins whose pages may call all the same.
         tracing: spans around the direct endpoints, None for none.
     """
 
     def __init__(
-        self, app: ASGIApp, direct: Mapping[str, ASGIApp], ids: Ids, *, loopback: bool, tracing: Tracing | None = None
+        self,
+        app: ASGIApp,
+        direct: Mapping[str, ASGIApp],
+        ids: Ids,
+        *,
+        loopback: bool,
+        origins: Iterable[str] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self._app = app
         self._direct = direct
         self._ids = ids
         self._loopback = loopback
+        self._origins = frozenset(origin.encode() for origin in origins)
         self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,9 +58,9 @@ class Front:
         state["headers"] = headers
         state["request_id"] = given if harmless else self._ids.new().encode()
         try:
-            check_origin(scope["method"], headers, loopback=self._loopback)
+            check_origin(scope["method"], headers, loopback=self._loopback, allowed=self._origins)
         except MacaronError as error:
-            await send_error(send, error, request_id(scope))
+            await send_error(send, scope, error)
             return
         endpoint = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
         if endpoint is None:

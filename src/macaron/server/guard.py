@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from macaron.errors import BadRequest, Forbidden
 
@@ -21,10 +21,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def check_origin(method: str, headers: Mapping[bytes, bytes], *, loopback: bool) -> None:
+def check_origin(
+    method: str, headers: Mapping[bytes, bytes], *, loopback: bool, allowed: Set[bytes] = frozenset()
+) -> None:
     """Refuse, on loopback, a foreign `Host` (DNS rebinding) and a foreign `Origin` (cross-site requests).
 
     A POST must say `application/json`, which a page of another origin cannot send without asking first.
+
+    Args:
+        allowed: origins that may call all the same.
 
     Raises:
         Forbidden: the request comes from somewhere else.
@@ -34,7 +39,7 @@ def check_origin(method: str, headers: Mapping[bytes, bytes], *, loopback: bool)
         if not _HOST.fullmatch(headers.get(b"host", b"")):
             raise Forbidden("The Host header does not name this machine.", code="foreign_host")
         origin = headers.get(b"origin")
-        if origin is not None and not _ORIGIN.fullmatch(origin):
+        if origin is not None and origin not in allowed and not _ORIGIN.fullmatch(origin):
             raise Forbidden("Requests from web pages of other origins are refused.", code="foreign_origin")
     if method == "POST" and not _is_json(headers.get(b"content-type", b"")):
         raise BadRequest("Send `Content-Type: application/json`.", param="content-type", code="invalid_content_type")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,16 +16,10 @@ from macaron.errors import NotFound
 from macaron.server.keys import Caller
 from macaron.server.receive import header_map
 from macaron.server.requests import session_id
-from macaron.server.respond import JSON, request_id
+from macaron.server.respond import json_response
 from macaron.server.service import Service
 
 SESSION_STEPS = 200
-
-
-def _json(request: Request, value: Any, status: int = 200) -> Response:
-    response = Response(msgspec.json.encode(value), status)
-    response.raw_headers += [JSON, *request_id(request.scope)]
-    return response
 
 
 def _service(request: Request) -> Service:
@@ -38,7 +33,12 @@ def _caller(request: Request) -> Caller:
 
 async def health(request: Request) -> Response:
     """Liveness: the process answers."""
-    return _json(request, {"status": "ok"})
+    return json_response(request, {"status": "ok"})
+
+
+async def here(request: Request) -> Response:
+    """The empty answer to who asks whether anybody is there."""
+    return Response(None, 200)
 
 
 async def ready(request: Request) -> Response:
@@ -58,7 +58,7 @@ async def ready(request: Request) -> Response:
             for item in service.registry.specialists
         ],
     }
-    return _json(request, body, 200 if readiness.ready else 503)
+    return json_response(request, body, 200 if readiness.ready else 503)
 
 
 async def metrics(request: Request) -> Response:
@@ -75,7 +75,8 @@ async def models(request: Request) -> Response:
     """The model that is served."""
     _caller(request)
     service = _service(request)
-    return _json(request, {"object": "list", "data": [_model(service)]})
+    page = {"has_more": False, "first_id": service.served, "last_id": service.served}
+    return json_response(request, {"object": "list", "data": [_model(service)], **page})
 
 
 async def model(request: Request) -> Response:
@@ -85,7 +86,7 @@ async def model(request: Request) -> Response:
     if not service.serves(name):
         message = f"The model `{name[:80]}` is not served here; ask for `{service.served}`."
         raise NotFound(message, param="model", code="model_not_found")
-    return _json(request, _model(service))
+    return json_response(request, _model(service))
 
 
 async def session(request: Request) -> Response:
@@ -98,12 +99,21 @@ async def session(request: Request) -> Response:
     named = session_id(f"{caller.tenant}\x1f{user}", name.encode().decode("latin-1"))
     for candidate in (name, named):
         if steps := await service.store.session(scope, candidate, SESSION_STEPS):
-            return _json(request, {"session": candidate, "steps": [_step(step) for step in steps]})
+            return json_response(request, {"session": candidate, "steps": [_step(step) for step in steps]})
     raise NotFound(f"There is no session `{name[:80]}`.", param="session", code="session_not_found")
 
 
 def _model(service: Service) -> dict[str, Any]:
-    return {"id": service.served, "object": "model", "created": service.started, "owned_by": "macaron"}
+    """A model as OpenAI's clients know it and as Anthropic's do: no field means two things."""
+    return {
+        "id": service.served,
+        "object": "model",
+        "created": service.started,
+        "owned_by": "macaron",
+        "type": "model",
+        "display_name": service.served,
+        "created_at": datetime.fromtimestamp(service.started, UTC).isoformat().replace("+00:00", "Z"),
+    }
 
 
 def _step(step: Step) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from macaron.conversation import Item, Media, Message, ToolResult
 from macaron.errors import BadRequest, NotFound
@@ -53,6 +54,7 @@ def turn_request(
         n=parts.n,
         session=_session(scope, headers, session_headers, parts.session),
         pin=pin.decode("latin-1") if pin is not None else None,
+        beside_results=parts.beside_results,
     )
 
 
@@ -63,11 +65,16 @@ def check_parts(service: Service, parts: TurnParts) -> None:
         NotFound: the model is not served here.
         BadRequest: the engine cannot honour an option or a kind of content.
     """
-    if not service.serves(parts.model):
-        message = f"The model `{parts.model[:80]}` is not served here; ask for `{service.served}`."
-        raise NotFound(message, param="model", code="model_not_found")
-    _check_options(service, parts)
+    check_model(service, parts.model)
+    check_options(service, parts.options)
     _check_media(service, (*parts.system, *parts.items))
+
+
+def check_model(service: Service, model: str) -> None:
+    """Raise `NotFound` where a model is not served here."""
+    if not service.serves(model):
+        message = f"The model `{model[:80]}` is not served here; ask for `{service.served}`."
+        raise NotFound(message, param="model", code="model_not_found")
 
 
 def session_id(scope: str, name: str) -> str:
@@ -85,16 +92,17 @@ def _session(scope: str, headers: Mapping[bytes, bytes], names: Sequence[bytes],
     return session_id(scope, named) if named else None
 
 
-def _check_options(service: Service, parts: TurnParts) -> None:
+def check_options(service: Service, options: Mapping[str, Any]) -> None:
+    """Raise `BadRequest` for an option that the engine cannot honour."""
     capabilities = service.engine.capabilities
-    for name in parts.options:
+    for name in options:
         if name in VENDOR_OPTIONS and name not in capabilities.extra_options:
             raise BadRequest(
                 f"`{name}` is not understood by the {service.engine.kind} engine behind this model.",
                 param=name,
                 code="unsupported_parameter",
             )
-    if parts.options.get("logprobs") and not capabilities.logprobs:
+    if options.get("logprobs") and not capabilities.logprobs:
         raise BadRequest("The engine gives no log-probabilities.", param="logprobs", code="unsupported_parameter")
 
 

@@ -5,18 +5,29 @@ Every public field is honoured, passed to the engine, or refused by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from macaron.conversation import Item, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from macaron.errors import BadRequest
 from macaron.wire.chat_options import client_metadata, end_user, engine_options, refuse_rest, usage_wanted
-from macaron.wire.fields import array, boolean, decode_object, integer, kind_of, mapping, one_of, refuse, short, string
-from macaron.wire.parts import MEDIA_FIELDS, TurnParts
+from macaron.wire.fields import (
+    array,
+    boolean,
+    decode_object,
+    integer,
+    kind_of,
+    mapping,
+    one_of,
+    refuse,
+    refuse_unknown,
+    required,
+    short,
+    string,
+    take,
+)
+from macaron.wire.parts import MEDIA_FIELDS, TurnParts, leading_system
 
 MAX_CHOICES = 16
-T = TypeVar("T")
-
 CALL_FIELDS = ("id", "type", "function", "custom", "index")
 """`index` is left over in calls that a client put together from a stream."""
 
@@ -39,40 +50,28 @@ def chat_request(body: bytes) -> ChatRequest:
         BadRequest: with the path of the field at fault.
     """
     fields = decode_object(body)
-    stream = _take(fields, "stream", boolean, False)
+    stream = take(fields, "stream", boolean, False)
     options = engine_options(fields)
-    messages = _required(fields, "messages")
+    messages = required(fields, "messages")
     items = _items(array(messages, "messages"))
-    split = _leading_system(items)
+    split = leading_system(items)
     tools = options.pop("tools", ())
     metadata = client_metadata(fields)
     request = ChatRequest(
-        model=string(_required(fields, "model"), "model"),
+        model=string(required(fields, "model"), "model"),
         system=tuple(item for item in items[:split] if isinstance(item, Message)),
         items=tuple(items[split:]),
         tools=tuple(tools),
         options=options,
         stream=stream,
         include_usage=usage_wanted(fields, stream),
-        n=_take(fields, "n", lambda value, path: integer(value, path, 1, MAX_CHOICES), 1),
+        n=take(fields, "n", lambda value, path: integer(value, path, 1, MAX_CHOICES), 1),
         user=end_user(fields, metadata),
     )
     # A hint for whoever spreads requests over engines; here a prompt's prefix is found without it.
-    _take(fields, "prompt_cache_key", short, "")
+    take(fields, "prompt_cache_key", short, "")
     refuse_rest(fields)
     return request
-
-
-def _required(fields: dict[str, Any], name: str) -> Any:
-    value = fields.pop(name, None)
-    if value is None:
-        raise BadRequest(f"`{name}` is required.", param=name, code="missing_required_parameter")
-    return value
-
-
-def _take(fields: dict[str, Any], name: str, check: Callable[[Any, str], T], default: T) -> T:
-    value = fields.pop(name, None)
-    return default if value is None else check(value, name)
 
 
 def _items(messages: list[Any]) -> list[Item]:
@@ -123,7 +122,7 @@ def _assistant(message: dict[str, Any], path: str) -> list[Item]:
 def _call(raw: Any, path: str) -> Item:
     call = mapping(raw, path)
     if len(call) > 3:
-        _refuse_unknown(call, path, CALL_FIELDS)
+        refuse_unknown(call, path, CALL_FIELDS)
     call_id = string(call.get("id"), f"{path}.id")
     match one_of(call.get("type", "function"), f"{path}.type", ("function", "custom")):
         case "custom":
@@ -162,16 +161,16 @@ def _part(raw: Any, path: str) -> Part:
     match kind := one_of(part.get("type"), f"{path}.type", ("text", "refusal", *MEDIA_FIELDS)):
         case "text" | "refusal":
             if len(part) > 2:
-                _refuse_unknown(part, path, TEXT_FIELDS)
+                refuse_unknown(part, path, TEXT_FIELDS)
             return Text(string(part.get(kind), f"{path}.{kind}"))
         case _:
             return _media(kind, part, path)
 
 
 def _media(kind: str, part: dict[str, Any], path: str) -> Media:
-    _refuse_unknown(part, path, ("type", kind))
+    refuse_unknown(part, path, ("type", kind))
     inner, fields = mapping(part.get(kind), f"{path}.{kind}"), MEDIA_FIELDS[kind]
-    _refuse_unknown(inner, f"{path}.{kind}", fields)
+    refuse_unknown(inner, f"{path}.{kind}", fields)
     string(inner.get(fields[0]), f"{path}.{kind}.{fields[0]}")
     for name, value in inner.items():
         string(value, f"{path}.{kind}.{name}")
@@ -188,16 +187,3 @@ def _refuse_message_rest(message: dict[str, Any], path: str) -> None:
         if name == "annotations" or value is None:
             continue
         refuse(f"{path}.{name}", value, "this field is not known in a message of this role", "unknown_parameter")
-
-
-def _refuse_unknown(fields: dict[str, Any], path: str, known: Sequence[str]) -> None:
-    for field, value in fields.items():
-        if field not in known and value is not None:
-            refuse(f"{path}.{field}", value, "this field is not known here", "unknown_parameter")
-
-
-def _leading_system(items: list[Item]) -> int:
-    for index, item in enumerate(items):
-        if not (isinstance(item, Message) and item.role in ("system", "developer")):
-            return index
-    return len(items) - 1

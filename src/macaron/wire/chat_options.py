@@ -123,6 +123,12 @@ VENDOR_OPTIONS = frozenset(_vendor_checks())
 _CHECKS = _public_checks() | _vendor_checks()
 
 
+def vendor_options(fields: dict[str, Any]) -> dict[str, Any]:
+    """Take the fields that only some engines read out of `fields`, checked."""
+    taken = {name: fields.pop(name) for name in [name for name in fields if name in VENDOR_OPTIONS]}
+    return {name: _CHECKS[name](value, name) for name, value in taken.items() if value is not None}
+
+
 def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
     """Take the fields that go to the engine out of `fields`, checked."""
     options = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -11,6 +11,8 @@ from macaron.errors import BadRequest
 
 SHOWN = 80
 MAX_SHORT = 512
+
+T = TypeVar("T")
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
@@ -117,3 +119,24 @@ def one_of(value: Any, path: str, allowed: Iterable[str]) -> str:
     if value not in choices or not isinstance(value, str):
         refuse(path, value, "it must be one of " + ", ".join(f"`{choice}`" for choice in choices))
     return value
+
+
+def required(fields: dict[str, Any], name: str) -> Any:
+    """Take a field out of `fields`; an error where it is missing or null."""
+    value = fields.pop(name, None)
+    if value is None:
+        raise BadRequest(f"`{name}` is required.", param=name, code="missing_required_parameter")
+    return value
+
+
+def take(fields: dict[str, Any], name: str, check: Callable[[Any, str], T], default: T) -> T:
+    """Take a field out of `fields`, checked; `default` where it is missing or null."""
+    value = fields.pop(name, None)
+    return default if value is None else check(value, name)
+
+
+def refuse_unknown(fields: dict[str, Any], path: str, known: Sequence[str]) -> None:
+    """Refuse a field that is not among those known, unless it is null."""
+    for field, value in fields.items():
+        if field not in known and value is not None:
+            refuse(f"{path}.{field}", value, "this field is not known here", "unknown_parameter")

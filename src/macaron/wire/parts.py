@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ class TurnParts(Struct, frozen=True):
         options: fields for the engine, checked, under their Chat Completions names.
         user: the end user, where the client names one.
         session: the name of the session, where the body has one; a header that names one goes before it.
+        beside_results: the user's last words stand in one message with tool results.
     """
 
     model: str
@@ -41,3 +43,12 @@ class TurnParts(Struct, frozen=True):
     n: int = 1
     user: str = ""
     session: str = ""
+    beside_results: bool = False
+
+
+def leading_system(items: Sequence[Item]) -> int:
+    """How many system and developer messages begin a conversation; where there is nothing else, all but the last."""
+    for index, item in enumerate(items):
+        if not (isinstance(item, Message) and item.role in ("system", "developer")):
+            return index
+    return len(items) - 1

@@ -40,28 +40,26 @@ class ResponsesEndpoint:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await see_through(_Exchange(self._service, send), self._service, "responses", scope, receive)
+        await see_through(_Exchange(self._service, scope, send), self._service, "responses", scope, receive)
 
 
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, service: Service, send: Send) -> None:
+    def __init__(self, service: Service, scope: Scope, send: Send) -> None:
         self._service = service
         self._send = send
-        self._headers: Headers = ()
+        self._headers: Headers = request_id(scope)
         self._stream: EventStream | None = None
         self._run: Run | None = None
-        self._scope: Scope = {}
+        self._scope = scope
         self._told = False
         self.status = 499
 
     async def run(self, scope: Scope, receive: Receive) -> None:
         """See `Answering.run`."""
         service = self._service
-        self._scope = scope
         headers = header_map(scope)
-        self._headers = request_id(scope)
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         service.admission.check(caller.tenant)
@@ -95,7 +93,7 @@ class _Exchange:
         if self._stream is not None and self._stream.begun:
             await self._stream.end(error_events(error))
         else:
-            await send_error(self._send, error, self._headers)
+            await send_error(self._send, self._scope, error)
 
     def close(self) -> None:
         """See `Answering.close`."""
