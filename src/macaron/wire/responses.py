@@ -149,6 +149,8 @@ def responses_request(body: bytes, left_out: Collection[str] = ()) -> ResponsesR
         user=end_user(fields, metadata),
     )
     _stream_options(take, request.stream)
+    # What a client says of itself, for its vendor; nothing depends on it.
+    take("client_metadata", mapping, None)
     options |= engine_options({name: take(name, _anything, None) for name in VENDOR_OPTIONS if name in fields})
     _refuse_rest(fields)
     _check_state(request)

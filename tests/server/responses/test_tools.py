@@ -225,6 +225,7 @@ async def test_what_codex_sends_is_served(stand: Standing) -> None:
             "store": False,
             "include": ["reasoning.encrypted_content"],
             "prompt_cache_key": "thread",
+            "client_metadata": {"x-codex-installation-id": "0"},
             "tools": [execute, BOX, {"type": "web_search", "external_web_access": False}],
             "tool_choice": "auto",
             "parallel_tool_calls": True,

@@ -51,7 +51,6 @@ class _Exchange:
         self._send = send
         self._headers: Headers = request_id(scope)
         self._stream: EventStream | None = None
-        self._run: Run | None = None
         self._scope = scope
         self._told = False
         self.status = 499
@@ -109,13 +108,13 @@ class _Exchange:
         await follow(self._service.store, caller.tenant, body["id"], -1, self._stream)
 
     async def _answer(self, run: Run, request: ResponsesRequest, client: CancelOnDisconnect, trace: bool) -> None:
-        if run.stored:
-            await run.keep("in_progress")
         task = asyncio.current_task()
         assert task is not None
         ended = _Ended(task)
         run.vouch(ended.cancel)
         try:
+            if run.stored:
+                await run.keep("in_progress")
             await self._pass_on(run, request, trace)
         except asyncio.CancelledError as error:
             if ended.elsewhere and task.uncancel() == 0:

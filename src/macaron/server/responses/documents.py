@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,10 +23,10 @@ class Document(Struct, frozen=True):
     streamed: bool = False
 
 
-def document(response: Body, items: Sequence[WireItem], *, streamed: bool = False) -> bytes:
-    """A response as its record keeps it."""
+def document(response: Body, items: msgspec.Raw, *, streamed: bool = False) -> bytes:
+    """A response as its record keeps it, with its input items, which may be many, as JSON."""
     encode = msgspec.json.encode
-    return encode(Document(msgspec.Raw(encode(response)), msgspec.Raw(encode(items)), streamed))
+    return encode(Document(msgspec.Raw(encode(response)), items, streamed))
 
 
 def read(record: Record) -> Document:

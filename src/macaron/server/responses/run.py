@@ -44,6 +44,7 @@ class Run:
         self._input: list[WireItem] = [
             kept(item, item_id(item["type"], about.id, place)) for place, item in enumerate(history.input)
         ]
+        self._given: msgspec.Raw | None = None
         self._key = (turn.tenant, about.id)
         self.events = ResponseStream(about)
 
@@ -90,15 +91,16 @@ class Run:
 
     async def _events(self) -> AsyncGenerator[TurnEvent, None]:
         """The turn's events. Where that is wanted, the oldest items go until the rest fits."""
-        turn = self._turn
+        turn, begun = self._turn, False
         for attempt in range(TRUNCATIONS + 1):
             try:
                 async with aclosing(self._service.turns_of(turn.tenant).run(turn)) as events:
                     async for event in events:
+                        begun = True
                         yield event
                 return
             except ContextOverflow:
-                shorter = _shortened(turn) if self._truncate and attempt < TRUNCATIONS else None
+                shorter = _shortened(turn) if self._truncate and attempt < TRUNCATIONS and not begun else None
                 if shorter is None:
                     raise
                 turn = shorter
@@ -149,7 +151,9 @@ class Run:
             await self._service.store.delete_record(*self._key)
 
     def _document(self, body: Body) -> bytes:
-        return document(body, self._input, streamed=self._resumable)
+        if self._given is None:
+            self._given = msgspec.Raw(msgspec.json.encode(self._input))
+        return document(body, self._given, streamed=self._resumable)
 
 
 def response_ended() -> Unavailable:
