@@ -127,6 +127,7 @@ class EngineDouble:
         broken: adapters whose load is refused.
         dull: adapters that answer as the base does.
         fixed: the calls are not there.
+        neighbours: answers of the endpoints beside chat, by path; others are 404.
         refusal: why a load fails with 200, as SGLang's does.
     """
 
@@ -144,6 +145,7 @@ class EngineDouble:
         self.adapters = adapters
         self.fixed = fixed
         self.refusal = ""
+        self.neighbours: dict[str, dict[str, Any]] = {}
         self.loads: list[tuple[str, str]] = []
         self.unloads: list[str] = []
         self.deaf: set[str] = set()
@@ -167,6 +169,8 @@ class EngineDouble:
                 web.get("/health", self._health),
                 web.get("/v1/models", self._models),
                 web.post("/tokenize", self._tokenize),
+                web.post("/v1/completions", self._neighbour),
+                web.post("/v1/embeddings", self._neighbour),
             ]
         )
         if not self.fixed:
@@ -286,6 +290,12 @@ class EngineDouble:
             return _plain(Reply(status=404, error={"message": f"adapter {name} is not there", "code": 404}))
         self.adapters = tuple(other for other in self.adapters if other != name)
         return web.json_response({"success": True, "error_message": ""})
+
+    async def _neighbour(self, request: web.Request) -> web.Response:
+        self.others.append(await _seen(request))
+        if request.path not in self.neighbours:
+            raise web.HTTPNotFound
+        return web.json_response(self.neighbours[request.path])
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         seen = await _seen(request)

@@ -213,3 +213,9 @@ def test_roots_of_adapters_are_absolute(write: Write, root: str) -> None:
 def test_the_engines_folder_of_adapters_is_absolute(write: Write) -> None:
     message = refusal(write, (ENGINE, f'{ENGINE}\nadapter_root = "adapters"'))
     assert "engine.adapter_root: must be an absolute path" in message
+
+
+@pytest.mark.parametrize("origin", ["*", "app.example.com", "https://app.example.com/", "https://App.example.com", "x"])
+def test_an_origin_that_may_call_is_written_as_browsers_send_it(write: Write, origin: str) -> None:
+    message = refusal(write, ("[mol]", f'[service]\ncors_origins = ["https://a.example", "{origin}"]\n[mol]'))
+    assert "service.cors_origins.1: must be an origin as browsers send it" in message

@@ -266,6 +266,7 @@ def test_effort_goes_to_the_engine() -> None:
         (None, False),
         ({"type": "disabled"}, False),
         ({"type": "adaptive"}, True),
+        ({"type": "between_tools"}, True),
         ({"type": "enabled", "budget_tokens": 2048}, True),
         ({"type": "adaptive", "display": "omitted"}, False),
         ({"type": "adaptive", "display": "summarized"}, True),
@@ -289,6 +290,7 @@ def test_whether_thoughts_are_shown(thinking: Any, shown: bool) -> None:
 def test_the_end_user_and_the_session(given: Any, user_name: str, session: str) -> None:
     request = read(metadata={"user_id": given})
     assert (request.user, request.session) == (user_name, session)
+    assert read(metadata={"user_id": given}, user_profile_id="p").user == "p"
 
 
 @pytest.mark.parametrize(
@@ -299,6 +301,7 @@ def test_the_end_user_and_the_session(given: Any, user_name: str, session: str) 
         {"mcp_servers": []},
         {"container": None},
         {"cache_control": {"type": "ephemeral"}},
+        {"diagnostics": {"previous_message_id": "msg_1"}},
         {"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}},
     ],
 )
@@ -363,13 +366,13 @@ def test_the_same_history_has_the_same_digests_in_chat_and_messages(
             {"role": "assistant", "content": [text(said), use(f"c{place}", input=arguments)]},
             *user(result(f"c{place}", content=[text(said)])),
         ]
-    function = {"name": "weather", "description": "The weather.", "parameters": SCHEMA}
+    described = {"name": "weather", "description": "The weather.", "parameters": SCHEMA}
     theirs = chat_request(
         json.dumps(
             {
                 "model": "m",
                 "messages": [*chat, {"role": "user", "content": last}],
-                "tools": [{"type": "function", "function": function}],
+                "tools": [{"type": "function", "function": described}],
             }
         ).encode()
     )

@@ -227,20 +227,24 @@ class Exchange(Generic[R]):
 
     async def _streamed(self, events: AsyncGenerator[TurnEvent, None], name: str, request: R, trace: bool) -> None:
         last = b""
+        stream: EventStream | None = None
+        # A local name, since every chunk passes here.
+        chunks: Callable[[Sequence[Delta]], bytes] | None = None
         async for event in events:
             match event:
-                case list() if self._stream and self._format:
-                    await self._stream.write(self._format.chunks(event))
+                case list() if stream is not None and chunks is not None:
+                    await stream.write(chunks(event))
                 case Chosen():
                     self._service.metrics.turn(event.specialist.label, event.reason)
                     shown = event if trace else None
-                    self._stream = EventStream(self._send, (*self._headers, *trace_headers(shown)))
+                    stream = self._stream = EventStream(self._send, (*self._headers, *trace_headers(shown)))
                     told = Told(name, int(time.time()), self._service.served, shown)
                     self._format = self._dialect.stream(told, request)
-                case Answered() if self._format:
+                    chunks = self._format.chunks
+                case Answered() if self._format is not None:
                     last = self._format.finish(event)
-                case Done() if self._stream:
-                    await self._stream.end(last)
+                case Done() if stream is not None:
+                    await stream.end(last)
 
 
 def told_error(scope: Scope, error: Exception) -> MacaronError:

@@ -29,6 +29,7 @@ from macaron.wire.fields import (
 from macaron.wire.messages_options import (
     DIRECT,
     check_context_management,
+    check_diagnostics,
     end_user,
     output_options,
     refuse_rest,
@@ -66,6 +67,7 @@ def messages_request(body: bytes, *, counting: bool = False) -> MessagesRequest:
     tools, choice = tool_options(fields)
     options |= choice | output_options(fields)
     check_context_management(fields)
+    check_diagnostics(fields)
     user, session = end_user(fields)
     messages = array(required(fields, "messages"), "messages")
     items = [*_system(fields.pop("system", None)), *_items(messages)]

@@ -28,6 +28,7 @@ def usage_object(usage: Usage, hops: Sequence[Hop] = ()) -> dict[str, Any]:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.completion,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "hops": {hop.kind: {"input_tokens": hop.usage.prompt, "output_tokens": hop.usage.completion} for hop in hops},
     }
 

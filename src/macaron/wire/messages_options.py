@@ -96,7 +96,7 @@ def thinking_shown(fields: dict[str, Any]) -> bool:
     if value is None:
         return False
     thinking = dict(mapping(value, "thinking"))
-    kind = one_of(thinking.pop("type", None), "thinking.type", ("enabled", "adaptive", "disabled"))
+    kind = one_of(thinking.pop("type", None), "thinking.type", ("enabled", "adaptive", "between_tools", "disabled"))
     display = thinking.pop("display", None)
     if display is not None:
         one_of(display, "thinking.display", ("summarized", "omitted"))
@@ -178,12 +178,21 @@ def _copy(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {} if value is None else dict(mapping(value, name))
 
 
-def end_user(fields: dict[str, Any]) -> tuple[str, str]:
-    """Take `metadata`: the end user and the name of the session, each empty where there is none.
+def check_diagnostics(fields: dict[str, Any]) -> None:
+    """Take `diagnostics`, a wish to be told why a prompt was not cached; there is nothing to tell where it was."""
+    refuse_unknown(_copy(fields, "diagnostics"), "diagnostics", ("previous_message_id",))
 
-    `user_id` is a string, or a JSON object in one: then `session_id` in it names the session and the rest the user, so
-    that one user's sessions are found by each other.
-    """
+
+def end_user(fields: dict[str, Any]) -> tuple[str, str]:
+    """Take `user_profile_id` and `metadata`: the end user and the name of the session, empty where there is none."""
+    profile = take(fields, "user_profile_id", short, "")
+    user, session = _described(fields)
+    return profile or user, session
+
+
+def _described(fields: dict[str, Any]) -> tuple[str, str]:
+    """`metadata.user_id` is a string, or a JSON object in one: then `session_id` in it names the session and the rest
+    the user, so that one user's sessions are found by each other."""
     metadata = _copy(fields, "metadata")
     refuse_unknown(metadata, "metadata", ("user_id",))
     given = metadata.get("user_id")
