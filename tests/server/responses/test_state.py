@@ -118,6 +118,30 @@ async def test_a_response_survives_a_restart(tmp_path: Path) -> None:
         assert "you said a" in double.requests[-1].prompt
 
 
+async def test_a_response_is_continued_by_another_worker(tmp_path: Path) -> None:
+    store = f"sqlite://{tmp_path / 'store.db'}"
+    gate = asyncio.Event()
+
+    def script(seen: Seen) -> Reply:
+        if seen.is_route:
+            return Reply("L1")
+        return Reply("slow answer", gate=gate) if seen.prompt.endswith("slow") else echo(seen)
+
+    async with EngineDouble(script) as double:
+        loaded = await asyncio.to_thread(load, write_profile(tmp_path, double.origin))
+        async with serve(loaded, store) as one, serve(loaded, store) as other:
+            body: dict[str, Any] = {"model": "test-model", "input": "slow", "background": True}
+            first = (await one.client.post(body, path="/v1/responses")).body["id"]
+            await double.arrived(2)
+            body = {"model": "test-model", "input": "b", "previous_response_id": first}
+            later = asyncio.create_task(other.client.post(body, path="/v1/responses"))
+            gate.set()
+            second = (await later).body["id"]
+            assert "slow answer" in double.requests[-1].prompt
+            path = await one.service.store.path("local", second)
+            assert [step.id for step in path] == [first, second]
+
+
 async def test_with_store_false_nothing_textual_reaches_the_store(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     async with EngineDouble(by_words({}, answer="hush hush " + "very secret " * 300)) as double:
