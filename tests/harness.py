@@ -26,8 +26,7 @@ from macaron.server.protocol import protocol_class
 from macaron.server.service import Service
 from macaron.server.supervisor import bind
 from macaron.server.tracing import Tracing
-from macaron.store import migrate, open_store
-from macaron.store.base import Limits
+from macaron.store import migrate, open_store, store_limits
 
 LABELS = ("L0", "L1", "L2", "L3")
 
@@ -165,7 +164,7 @@ async def _serve(
     if store.startswith("sqlite:///"):
         await asyncio.to_thread(migrate, Path(store.removeprefix("sqlite://")))
     section = loaded.contract.store
-    limits = Limits(section.max_bytes, section.max_sessions, section.max_age)
+    limits = store_limits(section)
     opened = await asyncio.to_thread(open_store, store, limits=limits, durability=durability)
     engine = create_engine(loaded.contract, registry)
     await engine.start()

@@ -229,6 +229,13 @@ def test_every_public_field_of_the_official_client_is_known_here() -> None:
     assert [name for name, code in codes.items() if code == "unknown_parameter"] == []
 
 
+def test_an_effort_is_read_in_either_spelling() -> None:
+    assert read(reasoning={"effort": "low", "summary": "auto"}) == read(reasoning_effort="low")
+    assert refused(reasoning={"effort": "low"}, reasoning_effort="high").param == "reasoning.effort"
+    assert refused(reasoning={"summary": "long"}).param == "reasoning.summary"
+    assert refused(reasoning={"depth": 3}).param == "reasoning.depth"
+
+
 def test_the_end_user_is_named_by_any_of_three_fields() -> None:
     assert read(safety_identifier="a", user="b").user == "a"
     assert read(user="b", metadata={"user_id": "c"}).user == "b"

@@ -191,6 +191,8 @@ class StoreSection(Section, frozen=True):
             `postgresql://user@host:port/database` for several services at once, or `memory:`.
         chat: `full` keeps the items of Chat requests; `digests` keeps only digests, labels and counts of them.
         durability: of a file: `normal` survives a killed process, `full` also a power cut.
+        max_responses, max_response_bytes: of responses and conversations; where they are reached, requests that would
+            have to keep more are refused.
     """
 
     url: str = "sqlite://"
@@ -199,6 +201,8 @@ class StoreSection(Section, frozen=True):
     max_bytes: int = 2_147_483_648
     max_sessions: int = 2_000_000
     max_age: float = 30 * 86_400.0
+    max_responses: int = 1_000_000
+    max_response_bytes: int = 2_147_483_648
 
 
 class ServiceSection(Section, frozen=True):
@@ -209,6 +213,7 @@ class ServiceSection(Section, frozen=True):
         tenant_share: the part of `max_active` and `max_queue` that one tenant may hold.
         header_timeout, body_timeout: seconds for a client to send them.
         drain_timeout: seconds running requests get when the service stops.
+        leave_out_tools: kinds of hosted tools that are left out of a request's tools; the others are refused.
         cors_origins: origins such as `https://app.example.com` whose web pages may call.
     """
 
@@ -220,6 +225,7 @@ class ServiceSection(Section, frozen=True):
     header_timeout: float = 10.0
     body_timeout: float = 30.0
     drain_timeout: float = 20.0
+    leave_out_tools: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
 
 

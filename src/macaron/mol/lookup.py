@@ -28,6 +28,8 @@ class TurnRequest(Struct, frozen=True):
         options: fields for the engine that passed the allow list, without `n` and `tools`.
         session: id of the session the client named, None where it named none.
         pin: label the caller may and does insist on.
+        parent: the step that the request names as the one it continues, if it does.
+        keep: whether text may be kept; without, only digests, label, revision and counts are.
         beside_results: the user's last words stand in one wire message with the tool results before them.
     """
 
@@ -42,6 +44,8 @@ class TurnRequest(Struct, frozen=True):
     n: int = 1
     session: str | None = None
     pin: str | None = None
+    parent: str | None = None
+    keep: bool = True
     beside_results: bool = False
 
     @property
@@ -61,6 +65,7 @@ class Found(Struct, frozen=True):
         hidden: ids of the path's steps whose summaries and reasoning may be used. It is decided for each step, so that
             a history extended once under another head does not open what was made under the first.
         retry: the first step that answered the same question at the same place.
+        unkept: ids of the path's steps whose text is not kept, so that nothing made of it may be either.
     """
 
     path: tuple[Step, ...]
@@ -69,6 +74,7 @@ class Found(Struct, frozen=True):
     depth: int
     hidden: frozenset[str]
     retry: Step | None
+    unkept: frozenset[str] = frozenset()
 
     @property
     def parent(self) -> Step | None:
@@ -89,13 +95,27 @@ async def find(store: Store, request: TurnRequest, head: str, remembered: ItemDi
     lookup = await store.locate(scope, [digests[end] for end in ends], asked=asked, session=request.session, head=head)
     if lookup.prefix is None:
         return new
+    position, retry = lookup.prefix.position, lookup.asked
     path = await store.path(scope, lookup.prefix.step.id)
+    if request.parent is not None and request.parent != lookup.prefix.step.id:
+        named = await store.path(scope, request.parent)
+        at = _ends_at(named, digests, ends)
+        if at is not None:
+            path, position, retry = named, at, None
     if not path:
         return new
-    cut = ends[lookup.prefix.position] + 1
-    hidden = frozenset(step.id for step in path if step.head == head or step.session == request.session)
+    cut = ends[position] + 1
+    session = path[-1].session if path[-1].id == request.parent else request.session
+    hidden = frozenset(step.id for step in path if step.head == head or step.session == session)
+    unkept = frozenset(step.id for step in path if step.outputs is None)
     path, ids = hydrate([step if step.id in hidden else _without_reasoning(step) for step in path], items[:cut])
-    return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, lookup.asked)
+    return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, retry, unkept)
+
+
+def _ends_at(path: Sequence[Step], digests: Sequence[str], ends: Sequence[int]) -> int | None:
+    """The position among `ends` at which a path ends, None where it is another history."""
+    positions = (at for at in range(len(ends) - 1, -1, -1) if path and digests[ends[at]] == path[-1].digest)
+    return next(positions, None)
 
 
 async def _digests(items: Sequence[Item], remembered: ItemDigests) -> list[str]:

@@ -31,11 +31,22 @@ class Notes:
         self._memory: OrderedDict[str, str] = OrderedDict()
         self._observer = observer
 
-    async def for_view(self, scope: str, path: Sequence[Step], label: str, hidden: Set[str]) -> dict[str, str]:
+    async def for_view(
+        self,
+        scope: str,
+        path: Sequence[Step],
+        label: str,
+        hidden: Set[str],
+        unkept: Set[str] = frozenset(),
+        *,
+        keep: bool = True,
+    ) -> dict[str, str]:
         """The notes of every turn on `path` that is not `label`'s own, by the id of the turn's last step.
 
         Args:
             hidden: ids of the steps whose summaries may be used; other notes are made of what the client can see.
+            unkept: ids of the steps whose text is not kept; notes of their turns stay in memory.
+            keep: whether the request lets anything be kept.
         """
         notes: dict[str, str] = {}
         open_turns: list[Turn] = []
@@ -48,7 +59,8 @@ class Notes:
                 open_turns.append(turn)
         if not open_turns:
             return notes
-        fresh = await asyncio.gather(*(self._decide(scope, turn) for turn in open_turns))
+        may = [keep and self._keep and all(step.id not in unkept for step in turn.steps) for turn in open_turns]
+        fresh = await asyncio.gather(*map(self._decide, [scope] * len(may), open_turns, may))
         return notes | {turn.end.id: note for turn, note in zip(open_turns, fresh, strict=True)}
 
     def decided(self, turn: Turn) -> bool:
@@ -62,16 +74,16 @@ class Notes:
     def _known(self, turn: Turn) -> str:
         return turn.end.note if turn.end.note is not None else self._memory[turn.end.id]
 
-    async def _decide(self, scope: str, turn: Turn) -> str:
+    async def _decide(self, scope: str, turn: Turn, keep: bool) -> str:
         note = turn.end.summary or await self._summaries.wanted(turn.end.id)
-        if not note and self._keep:
+        if not note and keep:
             # The path was read before the route hop, during which another worker may have written a summary.
             path = await self._store.path(scope, turn.end.id)
             note = path[-1].summary if path else None
         if not note:
             self._observer.event("note_clipped")
             note = clipped_note(turn, self._tokens)
-        if self._keep:
+        if keep:
             return await self._store.freeze_note(scope, turn.end.id, note)
         return self._remember(turn.end.id, note)
 

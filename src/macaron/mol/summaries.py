@@ -37,11 +37,12 @@ MAX_BYTES_PER_TOKEN = 16
 
 
 class Job(Struct, frozen=True):
-    """A summary to be made of a step: the answer hop it follows, and what the answer said."""
+    """A summary to be made of a step: the answer hop it follows, what the answer said, and whether it may be kept."""
 
     step: Step
     hop: HopRequest
     answer: Answer
+    keep: bool
 
     @property
     def size(self) -> int:
@@ -68,7 +69,6 @@ class Summaries:
         self._store = store
         self._mol = contract.mol
         self._timeout = contract.engine.timeouts.summary
-        self._keep = contract.store.chat == "full"
         self._instruction = instruction
         self._background = background
         self._activity = activity
@@ -133,7 +133,7 @@ class Summaries:
         if text is not None:
             self.remember(job.step.id, text)
         try:
-            await self._store.put_summary(job.step.scope, job.step.id, text if self._keep else None, hop)
+            await self._store.put_summary(job.step.scope, job.step.id, text if job.keep else None, hop)
         except StoreError:
             self._observer.event("summary_skipped")
         return text

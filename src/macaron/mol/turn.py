@@ -300,7 +300,9 @@ class Turns:
     # --- the answer ------------------------------------------------------------------------------------------------
 
     async def _answer_hop(self, request: TurnRequest, found: Found, specialist: Specialist) -> HopRequest:
-        notes = await self._notes.for_view(request.scope, found.path, specialist.label, found.hidden)
+        notes = await self._notes.for_view(
+            request.scope, found.path, specialist.label, found.hidden, found.unkept, keep=request.keep
+        )
         tools = list(canonical_tools(request.tools))
         shown = view(
             Head(specialist.identity, request.system, tuple(tools)), found.path, specialist.label, found.new, notes
@@ -332,7 +334,7 @@ class Turns:
             turn=parent.turn if parent is not None and decision.reason == "sticky" else request.id,
             generation=self._force.generation,
             contract=self._force.digest,
-            keep=self._force.contract.store.chat == "full",
+            keep=request.keep and self._force.contract.store.chat == "full",
             summary_tokens=self._mol.summary_tokens,
         )
 
@@ -343,7 +345,7 @@ class Turns:
             return
         own = own_summary(frame, answer, usage)
         if own is None:
-            self._summaries.after(Job(step, hop, answer))
+            self._summaries.after(Job(step, hop, answer, frame.keep))
         elif own and not frame.keep:
             self._summaries.remember(step.id, own)
 

@@ -25,6 +25,9 @@ from macaron.server.legacy import completions, embeddings
 from macaron.server.messages import MessagesDialect
 from macaron.server.pages import health, here, metrics, model, models, ready, session
 from macaron.server.respond import error_body, error_headers, fault, response_ids
+from macaron.server.responses.conversations import conversation_routes
+from macaron.server.responses.create import ResponsesEndpoint
+from macaron.server.responses.pages import response_routes
 from macaron.server.service import Service
 from macaron.wire.chat import ChatRequest
 from macaron.wire.messages import MessagesRequest
@@ -46,6 +49,7 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
 
     direct: dict[str, ASGIApp] = {
         "/v1/chat/completions": TurnEndpoint[ChatRequest](service, ChatDialect()),
+        "/v1/responses": ResponsesEndpoint(service),
         "/v1/messages": TurnEndpoint[MessagesRequest](service, MessagesDialect()),
     }
     app = Starlette(
@@ -62,6 +66,8 @@ def build_app(service: Service, adapters: Adapters, *, loopback: bool, drain_tim
             Route("/v1/models/{name:path}", model),
             Route("/v1/macaron/sessions/{session:path}", session),
             *admin_routes(adapters),
+            *response_routes(),
+            *conversation_routes(),
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in direct.items()),
         ],
         exception_handlers={MacaronError: _macaron_error, HTTPException: _http_error, Exception: _fault},

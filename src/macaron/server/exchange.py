@@ -103,26 +103,54 @@ class TurnEndpoint(Generic[R]):
         self._dialect = dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        clock = time.perf_counter()
         exchange = Exchange(self._service, self._dialect, send)
-        status = 499
-        try:
-            await exchange.run(scope, receive)
-            status = exchange.status
-        except ClientLeft:
-            pass
-        except asyncio.CancelledError:
-            # Only the end of the service comes from outside; who waits is told rather than left with half an answer.
-            message = "The service stopped before the answer was complete."
-            status = Unavailable.status
-            await exchange.fail(Unavailable(message, code="stopping", retry_after=RETRY_AFTER))
-        except Exception as error:
-            told = told_error(scope, error)
-            status = told.status
-            await exchange.fail(told)
-        finally:
-            exchange.close()
-            self._service.metrics.request(self._dialect.endpoint, status, time.perf_counter() - clock)
+        await see_through(exchange, self._service, self._dialect.endpoint, scope, receive)
+
+
+class Answering(Protocol):
+    """One request and its response, as an endpoint sees it through."""
+
+    status: int
+
+    async def run(self, scope: Scope, receive: Receive) -> None:
+        """Answer the request, if it can be answered; `fail` tells the client of what is raised."""
+        ...
+
+    async def fail(self, error: MacaronError) -> None:
+        """Tell the client."""
+        ...
+
+    def close(self) -> None:
+        """Whatever happened, nothing is written any more."""
+        ...
+
+
+async def see_through(exchange: Answering, service: Service, endpoint: str, scope: Scope, receive: Receive) -> None:
+    """Run an exchange to its end, tell its client of what goes wrong, and count it."""
+    clock = time.perf_counter()
+    status = 499
+    try:
+        await exchange.run(scope, receive)
+        status = exchange.status
+    except ClientLeft:
+        pass
+    except asyncio.CancelledError:
+        # Only the end of the service comes from outside; who waits is told rather than left with half an answer.
+        status = Unavailable.status
+        await exchange.fail(stopping())
+    except Exception as error:
+        told = told_error(scope, error)
+        status = told.status
+        await exchange.fail(told)
+    finally:
+        exchange.close()
+        service.metrics.request(endpoint, status, time.perf_counter() - clock)
+
+
+def stopping() -> Unavailable:
+    """What a client is told whose answer the end of the service cuts off."""
+    message = "The service stopped before the answer was complete."
+    return Unavailable(message, code="stopping", retry_after=RETRY_AFTER)
 
 
 class Exchange(Generic[R]):
@@ -193,7 +221,7 @@ class Exchange(Generic[R]):
                     shown = chosen if trace else None
                     told = Told(name, int(time.time()), self._service.served, shown)
                     body = self._dialect.whole(told, request, event)
-                    headers = (JSON, *self._headers, *_trace_headers(shown, event))
+                    headers = (JSON, *self._headers, *trace_headers(shown, event))
                 case Done():
                     await send_body(self._send, 200, body, headers)
 
@@ -209,7 +237,7 @@ class Exchange(Generic[R]):
                 case Chosen():
                     self._service.metrics.turn(event.specialist.label, event.reason)
                     shown = event if trace else None
-                    stream = self._stream = EventStream(self._send, (*self._headers, *_trace_headers(shown)))
+                    stream = self._stream = EventStream(self._send, (*self._headers, *trace_headers(shown)))
                     told = Told(name, int(time.time()), self._service.served, shown)
                     self._format = self._dialect.stream(told, request)
                     chunks = self._format.chunks
@@ -246,7 +274,8 @@ def trace_metadata(chosen: Chosen | None, done: Answered | None = None) -> dict[
     return metadata
 
 
-def _trace_headers(chosen: Chosen | None, done: Answered | None = None) -> Headers:
+def trace_headers(chosen: Chosen | None, done: Answered | None = None) -> Headers:
+    """Who answers, and the hops so far, where the client may see it."""
     if chosen is None:
         return ()
     kinds = [hop.kind for hop in (done.hops if done else chosen.hops)]

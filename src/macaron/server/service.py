@@ -34,6 +34,7 @@ from macaron.server.adapters.visible import View, tenants, view_for
 from macaron.server.admission import Admission
 from macaron.server.keys import Keys
 from macaron.server.metrics import Metrics
+from macaron.server.responses.leases import Leases
 from macaron.server.tracing import Tracing
 from macaron.store.base import Store
 
@@ -95,6 +96,7 @@ class Service:
         self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
         self._notes = Notes(store, self._summaries, contract, self.metrics)
         self.turns = self._turns(View(registry, {}, {}), "")
+        self.leases = Leases(store)
         self._own: dict[str, Turns] = {}
         self._superseded: list[Turns] = []
         self._checked = float("-inf")
@@ -163,6 +165,7 @@ class Service:
             if self._recorder is not None:
                 self.metrics.recorded(self._recorder.counts)
             await asyncio.to_thread(self.metrics.tally.save)
+            await self.leases.renew()
             if second % EXPIRE_EVERY == 0:
                 with suppress(StoreError):
                     await self.store.expire()

@@ -38,8 +38,8 @@ from macaron.server.logs import configure_logging
 from macaron.server.protocol import protocol_class
 from macaron.server.service import Service
 from macaron.server.tracing import Tracing, tracing_from_environment
-from macaron.store import open_store
-from macaron.store.base import Limits, Store
+from macaron.store import open_store, store_limits
+from macaron.store.base import Store
 
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
@@ -150,7 +150,7 @@ def _prepare(config: WorkerConfig) -> _Parts:
     loaded = Loaded(config.contract, config.digest, Path(config.document), config.texts)
     registry = config.registry
     section = loaded.contract.store
-    limits = Limits(section.max_bytes, section.max_sessions, section.max_age)
+    limits = store_limits(section)
     return _Parts(
         loaded=loaded,
         registry=registry,

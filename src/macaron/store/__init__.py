@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from macaron.errors import ConfigError
+from macaron.hcp.schema import StoreSection
 from macaron.store import postgres
 from macaron.store.base import Limits, Store
 from macaron.store.lock import ServiceLock, acquire, lock_file
@@ -18,9 +19,30 @@ from macaron.store.migrations import migrate
 from macaron.store.postgres import PostgresStore
 from macaron.store.sqlite import SqliteStore
 
-__all__ = ["ServiceLock", "acquire", "database_path", "is_shared", "lock_file", "migrate", "open_store", "taken"]
+__all__ = [
+    "ServiceLock",
+    "acquire",
+    "database_path",
+    "is_shared",
+    "lock_file",
+    "migrate",
+    "open_store",
+    "store_limits",
+    "taken",
+]
 
 _SQLITE = "sqlite://"
+
+
+def store_limits(section: StoreSection) -> Limits:
+    """The bounds that a contract sets."""
+    return Limits(
+        max_bytes=section.max_bytes,
+        max_sessions=section.max_sessions,
+        max_age=section.max_age,
+        max_records=section.max_responses,
+        max_record_bytes=section.max_response_bytes,
+    )
 
 
 def open_store(

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from macaron.conversation import Hop, Step
+from macaron.errors import StoreError
 
 
 class Located(Struct, frozen=True):
@@ -47,12 +48,16 @@ class Limits(Struct, frozen=True):
     Attributes:
         max_bytes: of all the steps' contents together.
         max_sessions: trees.
-        max_age: seconds since a tree was last used.
+        max_age: seconds since a tree, of steps or of records, was last used.
+        max_records: records; beyond it, new ones are refused.
+        max_record_bytes: of all records and their entries, likewise.
     """
 
     max_bytes: int = 2_147_483_648
     max_sessions: int = 2_000_000
     max_age: float = 30 * 86_400.0
+    max_records: int = 1_000_000
+    max_record_bytes: int = 2_147_483_648
 
 
 class Totals(Struct, frozen=True):
@@ -65,8 +70,65 @@ class Totals(Struct, frozen=True):
     completion_tokens: int = 0
 
 
+class Record(Struct, frozen=True):
+    """A response or a conversation, as its API shows it.
+
+    Attributes:
+        scope: the tenant; an API that names a record by its id names no end user.
+        user: the end user, empty where none is named.
+        root: id of the record whose use keeps all of a tree: its own, or its parent's or conversation's root.
+        parent: the record it continues.
+        created: Unix time in seconds.
+        body: JSON, opaque to the store; empty where it was deleted.
+        open: whether it may still be revised.
+        lease: Unix time until which somebody works on it; 0 where nobody has to.
+    """
+
+    scope: str
+    id: str
+    user: str
+    root: str
+    parent: str | None
+    created: float
+    body: bytes
+    open: bool = False
+    lease: float = 0.0
+
+    @property
+    def deleted(self) -> bool:
+        """Whether its content is gone, and only its place in the tree is left."""
+        return not self.body
+
+
+class Entry(Struct, frozen=True):
+    """One of the parts of a record that come one after another: an event of a response, an item of a conversation.
+
+    Attributes:
+        body: bytes, opaque to the store.
+        id: names it within its record; empty where nothing has to.
+        position: its place, counted from 0; the store gives it, and no other entry of the record ever gets it.
+    """
+
+    body: bytes
+    id: str = ""
+    position: int = -1
+
+
+class Append(Struct, frozen=True):
+    """Entries to be added to the end of a record."""
+
+    record: str
+    entries: tuple[Entry, ...]
+
+
+class StoreFull(StoreError):
+    """There is no room for a new record."""
+
+    default_code = "store_full"
+
+
 class Store(Protocol):
-    """Keeps steps, notes and the configuration. All methods raise `StoreError` when the store cannot do its work.
+    """Keeps steps, notes, records and the configuration. All methods raise `StoreError` when it cannot do its work.
 
     A method that writes returns once the record is durable in the sense of the contract's `[store] durability`.
     `scope` isolates: nothing stored under one scope is ever returned for another.
@@ -115,6 +177,66 @@ class Store(Protocol):
 
     async def compare_and_set(self, generation: int, document: bytes) -> Config:
         """Replace the configuration if `generation` is still in force; returns the one in force afterwards."""
+        ...
+
+    async def put_record(self, record: Record) -> None:
+        """Keep a new record, and count it as a use of its tree.
+
+        Raises:
+            StoreFull: the limits of records are reached, and none is old enough to go.
+        """
+        ...
+
+    async def record(self, scope: str, record_id: str) -> Record | None:
+        """A record, None where it is not known to the scope. A deleted one is known."""
+        ...
+
+    async def lineage(self, scope: str, record_id: str, max_bytes: int) -> tuple[Record, ...]:
+        """The records from the root to this one along `parent`; it begins later where more than `max_bytes` of bodies
+        would be read, and is empty where the record is not known."""
+        ...
+
+    async def revise_record(
+        self, scope: str, record_id: str, body: bytes, *, open: bool, appends: Sequence[Append] = ()
+    ) -> bool:
+        """Replace the body of a record that is open, and add entries to records of the scope, all or none.
+
+        With `open` false it can never be revised again. False, and nothing is done, where it is not open or not known.
+        """
+        ...
+
+    async def append(self, scope: str, append: Append, *, bounded: bool = False) -> bool:
+        """Add entries to a record; False where it is not known or deleted.
+
+        Raises:
+            StoreFull: `bounded`, and the limits of records are reached.
+        """
+        ...
+
+    async def entries(
+        self, scope: str, record_id: str, *, after: int = -1, limit: int = 1000, newest_first: bool = False
+    ) -> tuple[Entry, ...]:
+        """Entries of a record from the one after the position `after` on; with `newest_first`, from the one before it
+        on downwards, or from the last where `after` is negative."""
+        ...
+
+    async def entry(self, scope: str, record_id: str, entry_id: str) -> Entry | None:
+        """The entry of a record with this id."""
+        ...
+
+    async def delete_entry(self, scope: str, record_id: str, entry_id: str) -> bool:
+        """Remove an entry. False where it is not known."""
+        ...
+
+    async def renew_leases(self, leased: Sequence[tuple[str, str]], until: float) -> frozenset[tuple[str, str]]:
+        """Go on working on some records, by scope and id; returns those that are still open."""
+        ...
+
+    async def delete_record(self, scope: str, record_id: str) -> bool:
+        """Remove a record's body and entries; its place in the tree stays while another continues it.
+
+        False where it is not known or deleted.
+        """
         ...
 
     async def totals(self, scope: str | None = None) -> Totals:

@@ -13,6 +13,7 @@ from macaron.conversation import Hop, Step
 from macaron.errors import StoreError
 from macaron.store.base import Config, Limits, Located, Lookup, Totals
 from macaron.store.codec import Codec, forget, size_of
+from macaron.store.memory_records import MemoryRecords
 
 
 @dataclass(slots=True)
@@ -34,14 +35,14 @@ class Tree:
     nodes: dict[str, Node] = field(default_factory=dict)
 
 
-class MemoryStore:
+class MemoryStore(MemoryRecords):
     """Implements `Store` with dictionaries, bounded by the same limits. Used from one event loop."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(limits, clock)
         self._limits = limits
         self._clock = clock
         self._codec = Codec()
-        self._closed = False
         self._config = Config(0, b"")
         self._totals: dict[str | None, Totals] = {None: Totals()}
         self._nodes: dict[tuple[str, str], Node] = {}
@@ -141,6 +142,7 @@ class MemoryStore:
     async def expire(self) -> int:
         """See `Store.expire`."""
         self._check_open()
+        self._expire_records()
         return self._expire()
 
     async def ping(self) -> None:
@@ -150,10 +152,6 @@ class MemoryStore:
     async def close(self) -> None:
         """See `Store.close`."""
         self._closed = True
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreError("the store is closed")
 
     def _put(self, step: Step, size: int) -> None:
         parent = None if step.parent is None else (step.scope, step.parent)

@@ -76,6 +76,38 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The document was the contract's digest alone; it is written anew by the first worker.
     ("UPDATE config SET document = x''",),
+    (
+        # Responses and conversations. `next` is the position of the next entry, which is never given twice.
+        """CREATE TABLE records (
+            seq INTEGER PRIMARY KEY,
+            scope TEXT NOT NULL,
+            id TEXT NOT NULL,
+            user TEXT NOT NULL,
+            root TEXT NOT NULL,
+            parent TEXT,
+            created REAL NOT NULL,
+            open INTEGER NOT NULL,
+            lease REAL NOT NULL,
+            touched REAL NOT NULL,
+            bytes INTEGER NOT NULL,
+            next INTEGER NOT NULL DEFAULT 0,
+            body BLOB NOT NULL,
+            UNIQUE (scope, id)
+        )""",
+        "CREATE INDEX records_root ON records (scope, root)",
+        "CREATE INDEX records_parent ON records (scope, parent) WHERE parent IS NOT NULL",
+        "CREATE INDEX records_touched ON records (touched) WHERE root = id",
+        """CREATE TABLE entries (
+            record INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            body BLOB NOT NULL,
+            PRIMARY KEY (record, position)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX entries_id ON entries (record, id) WHERE id != ''",
+        "CREATE TABLE kept (records INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+        "INSERT INTO kept VALUES (0, 0)",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

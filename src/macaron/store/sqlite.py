@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from macaron.conversation import Hop, Step
-from macaron.store import expiry, reads, writes
-from macaron.store.base import Config, Limits, Lookup, Totals
+from macaron.store import expiry, reads, records, writes
+from macaron.store.base import Append, Config, Entry, Limits, Lookup, Record, Totals
 from macaron.store.cache import StepCache
 from macaron.store.codec import Codec
 from macaron.store.connection import Durability, Read, Reader, Write, Writer, connect
@@ -105,6 +105,70 @@ class SqliteStore:
         now: Config = await self._writer.submit(lambda tx: writes.compare_and_set(tx, generation, document))
         return now
 
+    async def put_record(self, record: Record) -> None:
+        """See `Store.put_record`."""
+        await self._writer.submit(lambda tx: records.put_record(tx, record, self._limits))
+
+    async def record(self, scope: str, record_id: str) -> Record | None:
+        """See `Store.record`."""
+        found: Record | None = await self._reader.submit(lambda cursor: records.record(cursor, scope, record_id))
+        return found
+
+    async def lineage(self, scope: str, record_id: str, max_bytes: int) -> tuple[Record, ...]:
+        """See `Store.lineage`."""
+        found: tuple[Record, ...] = await self._reader.submit(
+            lambda cursor: records.lineage(cursor, scope, record_id, max_bytes)
+        )
+        return found
+
+    async def revise_record(
+        self, scope: str, record_id: str, body: bytes, *, open: bool, appends: Sequence[Append] = ()
+    ) -> bool:
+        """See `Store.revise_record`."""
+        done: bool = await self._writer.submit(
+            lambda tx: records.revise_record(tx, scope, record_id, body, open, appends)
+        )
+        return done
+
+    async def append(self, scope: str, append: Append, *, bounded: bool = False) -> bool:
+        """See `Store.append`."""
+        limits = self._limits if bounded else None
+        done: bool = await self._writer.submit(lambda tx: records.append(tx, scope, append, limits))
+        return done
+
+    async def entries(
+        self, scope: str, record_id: str, *, after: int = -1, limit: int = 1000, newest_first: bool = False
+    ) -> tuple[Entry, ...]:
+        """See `Store.entries`."""
+        found: tuple[Entry, ...] = await self._reader.submit(
+            lambda cursor: records.entries(cursor, scope, record_id, after, limit, newest_first)
+        )
+        return found
+
+    async def entry(self, scope: str, record_id: str, entry_id: str) -> Entry | None:
+        """See `Store.entry`."""
+        found: Entry | None = await self._reader.submit(
+            lambda cursor: records.entry(cursor, scope, record_id, entry_id)
+        )
+        return found
+
+    async def delete_entry(self, scope: str, record_id: str, entry_id: str) -> bool:
+        """See `Store.delete_entry`."""
+        known: bool = await self._writer.submit(lambda tx: records.delete_entry(tx, scope, record_id, entry_id))
+        return known
+
+    async def renew_leases(self, leased: Sequence[tuple[str, str]], until: float) -> frozenset[tuple[str, str]]:
+        """See `Store.renew_leases`."""
+        still_open: frozenset[tuple[str, str]] = await self._writer.submit(
+            lambda tx: records.renew_leases(tx, leased, until)
+        )
+        return still_open
+
+    async def delete_record(self, scope: str, record_id: str) -> bool:
+        """See `Store.delete_record`."""
+        known: bool = await self._writer.submit(lambda tx: records.delete_record(tx, scope, record_id))
+        return known
+
     async def totals(self, scope: str | None = None) -> Totals:
         """See `Store.totals`: steps, sessions and bytes that are kept, tokens since the scope is known.
 
@@ -120,7 +184,10 @@ class SqliteStore:
             done: expiry.Slice = await self._writer.submit(partial(expiry.expire, limits=self._limits))
             gone += done.sessions
             if not done.more:
-                return gone
+                break
+        while await self._writer.submit(partial(records.expire_records, limits=self._limits)):
+            pass
+        return gone
 
     async def ping(self) -> None:
         """See `Store.ping`. Every transaction writes the totals, so an empty one proves it."""

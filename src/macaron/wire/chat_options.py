@@ -136,6 +136,7 @@ def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
         value = fields.pop(name)
         if value is not None:
             options[name] = _CHECKS[name](value, name)
+    _thinking(fields, options)
     if "top_logprobs" in options and not options.get("logprobs"):
         raise BadRequest("`top_logprobs` needs `logprobs: true`.", param="top_logprobs", code="invalid_value")
     if not options.get("tools"):
@@ -147,6 +148,22 @@ def engine_options(fields: dict[str, Any]) -> dict[str, Any]:
     if "max_tokens" in options and "max_completion_tokens" in options:
         raise BadRequest("Send `max_completion_tokens` or `max_tokens`, not both.", param="max_tokens")
     return options
+
+
+def _thinking(fields: dict[str, Any], options: dict[str, Any]) -> None:
+    """Take `reasoning`, as some servers of this format spell it. Thoughts are shown whole, which is more than a summary
+    of any kind."""
+    given = fields.pop("reasoning", None)
+    for name, value in {} if given is None else mapping(given, "reasoning").items():
+        path = f"reasoning.{name}"
+        if name == "effort" and value is not None:
+            effort = _CHECKS["reasoning_effort"](value, path)
+            if options.setdefault("reasoning_effort", effort) != effort:
+                refuse(path, value, "`reasoning_effort` says otherwise")
+        elif name == "summary" and value is not None:
+            one_of(value, path, ("auto", "concise", "detailed"))
+        elif value is not None:
+            refuse(path, value, "only `effort` and `summary` are known here", "unknown_parameter")
 
 
 def usage_wanted(fields: dict[str, Any], stream: bool) -> bool:

@@ -1,0 +1,1 @@
+"""The Responses API and its Conversations: what is kept, how it runs, and how it is asked for."""
