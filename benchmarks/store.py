@@ -1,7 +1,8 @@
-"""`python -m benchmarks.store`: what a durable commit costs, with `durability` normal and full.
+"""`python -m benchmarks.store`: what a durable commit costs, with `durability` normal and full, and what a look-up.
 
 The service's own SQLite store, one step a commit, first one at a time, then 64 callers at once, whose commits the
-store may batch. Both durabilities are measured in turn, round by round, on files beside each other.
+store may batch. A look-up finds a step by its digest and reads its path. Both durabilities are measured in turn, round
+by round, on files beside each other; with `--postgres URL` a database of yours, too, which keeps what is written.
 """
 
 from __future__ import annotations
@@ -11,80 +12,100 @@ import asyncio
 import secrets
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import uvloop
 
 from benchmarks import report
 from benchmarks.fill import session_step
-from benchmarks.load import Spread, spread
+from benchmarks.load import spread
 from benchmarks.report import Grid, number
-from macaron.store import migrate, open_store
+from macaron.conversation import Step
+from macaron.store import open_store, taken
 from macaron.store.base import Limits, Store
 
-Durability = Literal["normal", "full"]
-DURABILITIES: tuple[Durability, ...] = ("normal", "full")
 CALLERS = (1, 64)
 
 
-class Commits(msgspec.Struct):
-    """Latencies in seconds of the commits of one durability and number of callers, and the time they took in all."""
+class Calls(msgspec.Struct):
+    """Latencies in seconds of the calls to one store by a number of callers, and the time they took in all."""
 
     latencies: list[float] = []
     seconds: float = 0.0
 
 
-Figures = dict[tuple[Durability, int], Commits]
+Call = Callable[[Store, Step], Awaitable[object]]
+Figures = dict[tuple[str, int], Calls]
 
 
-async def commit(store: Store, callers: int, count: int, into: Commits) -> None:
-    """Commit `count` steps."""
+async def commit(store: Store, step: Step) -> None:
+    """Put a step."""
+    await store.put_steps([step])
 
-    async def caller() -> None:
-        for _ in range(count // callers):
-            step = session_step(secrets.token_hex(12), 1000)
+
+async def look_up(store: Store, step: Step) -> None:
+    """Find a step that is there, as a request does."""
+    found = await store.locate(step.scope, [step.digest], asked="v1:new", head=step.head)
+    assert found.prefix is not None
+    assert await store.path(step.scope, found.prefix.step.id)
+
+
+async def measured(call: Call, store: Store, steps: Sequence[Step], callers: int, into: Calls) -> None:
+    """Call once for each step."""
+
+    async def caller(number: int) -> None:
+        for step in steps[number::callers]:
             began = time.perf_counter()
-            await store.put_steps([step])
+            await call(store, step)
             into.latencies.append(time.perf_counter() - began)
 
     began = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(callers)))
+    await asyncio.gather(*map(caller, range(callers)))
     into.seconds += time.perf_counter() - began
 
 
-async def measure(folder: Path, rounds: int, count: int) -> Figures:
-    """All combinations, interleaved."""
-    stores: dict[Durability, Store] = {}
-    for durability in DURABILITIES:
-        path = folder / f"{durability}.db"
-        await asyncio.to_thread(migrate, path)
-        stores[durability] = open_store(f"sqlite://{path}", limits=Limits(), durability=durability)
-    figures: Figures = {}
-    for _ in range(rounds):
-        for callers in CALLERS:
-            for durability, store in stores.items():
-                await commit(store, callers, count, figures.setdefault((durability, callers), Commits()))
-    for store in stores.values():
-        await store.close()
-    return figures
+async def measure(urls: dict[str, str], rounds: int, count: int) -> tuple[Figures, Figures]:
+    """Commits and look-ups of all combinations, interleaved."""
+    commits: Figures = {}
+    lookups: Figures = {}
+    async with AsyncExitStack() as stack:
+        stores: dict[str, Store] = {}
+        for name, url in urls.items():
+            await stack.enter_async_context(taken(url))
+            stores[name] = open_store(url, limits=Limits(), durability="full" if name == "full" else "normal")
+            stack.push_async_callback(stores[name].close)
+        for _ in range(rounds):
+            for callers in CALLERS:
+                for name, store in stores.items():
+                    steps = [session_step(secrets.token_hex(12), 1000) for _ in range(count)]
+                    for call, into in ((commit, commits), (look_up, lookups)):
+                        await measured(call, store, steps, callers, into.setdefault((name, callers), Calls()))
+    return commits, lookups
 
 
-def commits_grid(spreads: dict[tuple[Durability, int], Spread], figures: Figures) -> Grid:
+def calls_grid(title: str, figures: Figures) -> Grid:
     """A row a combination."""
+    spreads = {key: spread(calls.latencies) for key, calls in figures.items()}
     rows = [
         (
-            f"{durability}, {callers} caller{'s' if callers > 1 else ''}",
+            f"{name}, {callers} caller{'s' if callers > 1 else ''}",
             number(of.p50, 3),
             number(of.p95, 3),
             number(of.p99, 3),
-            number(1000 * max(figures[durability, callers].latencies), 1),
-            number(len(figures[durability, callers].latencies) / figures[durability, callers].seconds),
+            number(1000 * max(figures[name, callers].latencies), 1),
+            number(len(figures[name, callers].latencies) / figures[name, callers].seconds),
         )
-        for (durability, callers), of in spreads.items()
+        for (name, callers), of in spreads.items()
     ]
-    return Grid("Commits of one step", ("durability", "p50 ms", "p95 ms", "p99 ms", "max ms", "steps/s"), rows)
+    return Grid(title, ("store", "p50 ms", "p95 ms", "p99 ms", "max ms", "calls/s"), rows)
+
+
+def rows_of(figures: Figures) -> list[dict[str, object]]:
+    """For the file of results."""
+    return [{"store": key[0], "callers": key[1], "milliseconds": spread(of.latencies)} for key, of in figures.items()]
 
 
 def main() -> None:
@@ -93,14 +114,17 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1280, help="steps a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=None, help="where the files are made: the disk to measure")
+    parser.add_argument("--postgres", default="", help="a database's address, to be measured beside the files")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="macaron-bench-", dir=options.folder) as folder:
-        figures = uvloop.run(measure(Path(folder), options.rounds, options.count))
-    spreads = {key: spread(commits.latencies) for key, commits in figures.items()}
-    grids = [commits_grid(spreads, figures)]
+        urls = {name: f"sqlite://{Path(folder).absolute()}/{name}.db" for name in ("normal", "full")}
+        if options.postgres:
+            urls["postgres"] = options.postgres
+        commits, lookups = uvloop.run(measure(urls, options.rounds, options.count))
+    grids = [calls_grid("Commits of one step", commits), calls_grid("Look-ups of one step", lookups)]
     report.show(grids)
-    rows = [{"durability": key[0], "callers": key[1], "milliseconds": of} for key, of in spreads.items()]
-    print(f"{report.description()}; written to {report.write('store', {'commits': rows}, grids)}")
+    results = {"commits": rows_of(commits), "lookups": rows_of(lookups)}
+    print(f"{report.description()}; written to {report.write('store', results, grids)}")
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ class Home:
             # The path of a Unix socket must be short.
             "XDG_STATE_HOME": str(folder / "s"),
             "XDG_CACHE_HOME": str(platformdirs.user_cache_path()),
-            # The code under test, where it is not the installed one.
-            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
+            # What is tested is this tree, also where another one is installed.
+            "PYTHONPATH": str(ROOT / "src"),
             **variables,
         }
         self.runtime = folder / "s" / "macaron" / "run"

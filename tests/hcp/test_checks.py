@@ -174,6 +174,13 @@ def test_a_store_address_has_a_known_form(write: Write) -> None:
     assert "hunter2" not in message
 
 
+def test_a_store_address_holds_no_password(write: Write) -> None:
+    message = refusal(write, (ENGINE, ENGINE + '\n[store]\nurl = "postgresql://u:hunter2@h/d"'))
+    assert "store.url: must hold no password" in message
+    assert "hunter2" not in message
+    assert "hunter2" not in message
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
@@ -36,10 +36,10 @@ def seed() -> int:
 class Clients:
     """Ask without a pause, streamed and not, and keep the id of every answer whose terminal event came."""
 
-    def __init__(self, port: int, model: str, text: str, count: int, seed: int) -> None:
+    def __init__(self, ports: Sequence[int], model: str, text: str, count: int, seed: int) -> None:
         self.acknowledged: set[str] = set()
         self.failed = 0
-        self._port = port
+        self._ports = ports
         self._model = model
         self._text = text
         self._stopping = threading.Event()
@@ -57,7 +57,7 @@ class Clients:
 
     def _ask(self, chance: random.Random) -> None:
         while not self._stopping.is_set():
-            connection = Http(self._port, seconds=20)
+            connection = Http(chance.choice(self._ports), seconds=20)
             try:
                 while not self._stopping.is_set():
                     self.ask(connection, f"{self._text} {chance.randrange(10**9)}", stream=chance.random() < 0.5)
@@ -158,7 +158,7 @@ def check_store(path: Path, acknowledged: set[str]) -> None:
 def test_two_workers_lose_nothing_that_was_acknowledged(home: Home, profile: Callable[..., str], seed: int) -> None:
     port = free_port()
     arguments = ("--profile", profile(), "--workers", "2")
-    clients = Clients(port, "test-model", "@n=8 hello", 3, seed)
+    clients = Clients([port], "test-model", "@n=8 hello", 3, seed)
     rounds = Rounds(home, arguments, clients, port, seed)
     try:
         with clients:
@@ -175,7 +175,7 @@ def test_two_workers_lose_nothing_that_was_acknowledged(home: Home, profile: Cal
 @pytest.mark.timeout(240)
 def test_the_embedded_engine_loses_nothing_that_was_acknowledged(home: Home, small: str, seed: int) -> None:
     port = free_port()
-    clients = Clients(port, "macaron-demi", "Say hello,", 2, seed)
+    clients = Clients([port], "macaron-demi", "Say hello,", 2, seed)
     rounds = Rounds(home, ("--profile", small), clients, port, seed)
     try:
         with clients:

@@ -7,6 +7,7 @@ import pytest
 
 from macaron.store import migrate, open_store
 from macaron.store.base import Limits, Store
+from tests.postgres_server import PostgresServer
 
 
 class Clock:
@@ -34,19 +35,35 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "sqlite without cache", "memory"])
-async def opened(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
-) -> AsyncIterator[Callable[[Limits], Store]]:
+KINDS = ("sqlite", "sqlite without cache", "memory", "postgres", "postgres without cache")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of store, with and without steps kept in memory."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> str:
+    """An empty store of the kind, migrated."""
+    if kind == "memory":
+        return "memory:"
+    if kind.startswith("postgres"):
+        server: PostgresServer = request.getfixturevalue("postgres")
+        return server.url(server.empty())
+    migrate(tmp_path / "store.db")
+    return f"sqlite://{tmp_path / 'store.db'}"
+
+
+@pytest.fixture
+async def opened(kind: str, url: str, clock: Clock) -> AsyncIterator[OpenStore]:
     """Opens one store with the limits it is given; every behaviour holds for all kinds."""
     stores: list[Store] = []
-    url = "memory:"
-    if request.param != "memory":
-        url = f"sqlite://{tmp_path / 'store.db'}"
-        migrate(tmp_path / "store.db")
 
     def open_with(limits: Limits) -> Store:
-        cache_bytes = 0 if request.param == "sqlite without cache" else 1_000_000
+        cache_bytes = 0 if kind.endswith("without cache") else 1_000_000
         stores.append(open_store(url, limits=limits, durability="normal", cache_bytes=cache_bytes, clock=clock))
         return stores[-1]
 

@@ -138,7 +138,7 @@ def test_a_read_only_folder_is_named_with_the_remedy(read_only: Path) -> None:
     "url", ["", "sqlite://", "sqlite:///", "sqlite://relative.db", "postgres://x/y", "/x", "memory"]
 )
 def test_a_url_that_names_no_store_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="use 'sqlite:///absolute/path' or 'memory:'"):
+    with pytest.raises(ConfigError, match="use 'sqlite:///absolute/path', 'postgresql://"):
         database_path(url)
 
 

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 ENDLESS = 10**9
 
 
-def start(path: Path, prefix: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.store.worker", str(path), prefix, str(count)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def start(url: str, prefix: str, count: int, stderr: int | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.store.worker", url, prefix, str(count)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def elsewhere(database: Path) -> AsyncIterator[Store]:
 
 
 async def test_a_killed_process_loses_no_acknowledged_step(database: Path) -> None:
-    with start(database, "k", ENDLESS) as process:
+    with start(f"sqlite://{database}", "k", ENDLESS) as process:
         assert process.stdout is not None
         acknowledged = [process.stdout.readline().strip() for _ in range(300)]
         process.kill()
@@ -54,7 +54,7 @@ async def test_a_killed_process_loses_no_acknowledged_step(database: Path) -> No
 
 async def test_two_processes_write_and_a_third_reads_one_file(database: Path, store: Store) -> None:
     await store.put_steps([make("shared")])
-    with start(database, "a", 100) as one, start(database, "b", 100) as two:
+    with start(f"sqlite://{database}", "a", 100) as one, start(f"sqlite://{database}", "b", 100) as two:
         outputs = [process.communicate(timeout=60)[0].split("\n") for process in (one, two)]
     assert [len(await store.path("t", step_id)) for step_id in ("a99", "b99")] == [100, 100]
     notes = {output[-2] for output in outputs}

@@ -1,4 +1,4 @@
-"""A process that writes to a store, for tests: `python -m tests.store.worker FILE PREFIX COUNT`.
+"""A process that writes to a store, for tests: `python -m tests.store.worker URL PREFIX COUNT`.
 
 Puts COUNT steps of one chain, tells each one it has been acknowledged, and the note it got for the step `shared`.
 """
@@ -13,8 +13,8 @@ from macaron.store.base import Limits
 from tests.store.steps import make
 
 
-async def write(path: str, prefix: str, count: int) -> None:
-    store = open_store(f"sqlite://{path}", limits=Limits(), durability="normal")
+async def write(url: str, prefix: str, count: int) -> None:
+    store = open_store(url, limits=Limits(), durability="normal")
     step = None
     for number in range(count):
         step = make(f"{prefix}{number}", step)

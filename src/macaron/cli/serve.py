@@ -23,7 +23,9 @@ from macaron.registry.cards import registry_from
 from macaron.server.guard import is_loopback
 from macaron.server.keys import create_key_file, read_keys
 from macaron.server.logs import configure_logging
-from macaron.server.supervisor import ServeOptions, Supervisor
+from macaron.server.supervisor import ServeOptions, Supervisor, vault_folder
+from macaron.store import is_shared
+from macaron.store.postgres import redacted
 
 OPEN_MODE = "MOL_ALLOW_UNAUTHENTICATED"
 KEY_FILE = "MOL_API_KEY_FILE"
@@ -46,7 +48,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8200,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve; 1 with the embedded engine.")] = 1,
-    store: Annotated[str, typer.Option(help="sqlite:///absolute/path or memory:, instead of the profile's.")] = "",
+    store: Annotated[str, typer.Option(help="sqlite:///path, postgresql://user@host/database or memory:.")] = "",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Bring up the service: fetch what is missing, start the engine, answer on /v1.
@@ -83,6 +85,7 @@ def _options(
         port=port,
         store=url,
         runtime=runtime_folder(),
+        data=data_folder(),
         loopback=loopback,
         workers=workers,
         key_file=_key_file(environment, loopback),
@@ -105,7 +108,9 @@ def _check(loaded: Loaded, engine: str, workers: int, store: str) -> None:
             '--workers must be 1 with [store] chat = "digests" or [mol] summary = "lazy", which one process remembers.'
         )
     if workers > 1 and store == "memory:":
-        raise ConfigError("--workers must be 1 with the store `memory:`, which one process keeps; use sqlite.")
+        raise ConfigError(
+            "--workers must be 1 with the store `memory:`, which one process keeps; use sqlite or postgresql."
+        )
 
 
 def _store_url(loaded: Loaded, override: str) -> str:
@@ -160,6 +165,9 @@ def _greet(options: ServeOptions, port: int) -> None:
         lines.append("They differ by their prompts only: no adapter of this profile has been trained yet.")
     elif untrained:
         lines.append(f"Only a prompt, without an adapter of its own: {', '.join(untrained)}.")
+    if is_shared(options.store):
+        lines.append(f"store: {redacted(options.store)}, shared with other services")
+        lines.append(f"adapters that are registered lie in {vault_folder(options, port)}: all machines must share it")
     key = ""
     if options.key_file is None:
         lines.append(f"No key is asked for ({OPEN_MODE}=1).")

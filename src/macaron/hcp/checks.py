@@ -101,9 +101,11 @@ def weights_problems(weights: WeightsSection) -> Iterator[Problem]:
 
 def store_problems(store: StoreSection) -> Iterator[Problem]:
     """What is wrong within `[store]`."""
-    known = store.url in ("sqlite://", "memory:") or store.url.startswith("sqlite:///")
-    if not known:
-        allowed = "sqlite:///absolute/path, sqlite:// or memory:"
+    shared = store.url.startswith("postgresql://")
+    if shared and re.search(r"//[^@]*:.*@", store.url):
+        yield Problem(("store", "url"), "must hold no password: it is read from PGPASSFILE or PGPASSWORD")
+    if not shared and store.url not in ("sqlite://", "memory:") and not store.url.startswith("sqlite:///"):
+        allowed = "sqlite:///absolute/path, sqlite://, postgresql://user@host/database or memory:"
         yield Problem(("store", "url"), f"must be {allowed}, the value is {_without_password(store.url)!r}")
 
 
@@ -198,4 +200,4 @@ def _is_web(address: str) -> bool:
 
 
 def _without_password(address: str) -> str:
-    return re.sub(r"//[^/]*@", "//***@", address)[:200]
+    return re.sub(r"//.*@", "//***@", address)[:200]

@@ -184,9 +184,10 @@ class StoreSection(Section, frozen=True):
     """`[store]`: what is kept and for how long.
 
     Attributes:
-        url: `sqlite:///absolute/path`, `sqlite://` for the default file of the profile, or `memory:`.
+        url: `sqlite:///absolute/path`, `sqlite://` for the default file of the profile,
+            `postgresql://user@host:port/database` for several services at once, or `memory:`.
         chat: `full` keeps the items of Chat requests; `digests` keeps only digests, labels and counts of them.
-        durability: `normal` survives a killed process, `full` also a power cut.
+        durability: of a file: `normal` survives a killed process, `full` also a power cut.
         max_responses, max_response_bytes: of responses and conversations; where they are reached, requests that would
             have to keep more are refused.
     """

@@ -32,7 +32,7 @@ from macaron.server.engines import Embedded
 from macaron.server.metrics import FOLDER_VARIABLE
 from macaron.server.worker import BACKLOG, WorkerConfig
 from macaron.server.workers import Workers
-from macaron.store import acquire, database_path, migrate
+from macaron.store import database_path, is_shared, taken
 
 ENGINE_LOAD_SECONDS = 120.0
 MAX_SOCKET_PATH = 107
@@ -44,6 +44,7 @@ class ServeOptions(Struct, frozen=True):
     Attributes:
         store: URL, resolved.
         runtime: folder for the control socket.
+        data: folder for registered adapters, where the store is not a file.
         key_file: None for open mode.
         weights: the base's file, for the embedded engine.
     """
@@ -54,6 +55,7 @@ class ServeOptions(Struct, frozen=True):
     port: int
     store: str
     runtime: Path
+    data: Path
     loopback: bool
     workers: int = 1
     key_file: Path | None = None
@@ -91,15 +93,13 @@ class Supervisor:
                 self._catch_signals()
                 listener = stack.enter_context(bind(options.host, options.port))
                 port = listener.getsockname()[1]
-                if (database := database_path(options.store)) is not None:
-                    stack.enter_context(acquire(database))
-                    await asyncio.to_thread(migrate, database)
+                await stack.enter_async_context(taken(options.store))
                 control = prepare_control(options.runtime, port)
                 stack.callback(control.unlink, missing_ok=True)
                 stack.callback((await serve_control(control, self._command)).close)
                 environment = stack.enter_context(_environment(options, port))
                 await self._start_engine(stack)
-                vault = stack.enter_context(_vault(options, database, port))
+                vault = stack.enter_context(_vault(options, port))
                 await self._start_workers(stack, listener, environment, vault, control)
                 self._on_ready(port)
                 await self._stopping.wait()
@@ -273,13 +273,24 @@ def control_path(runtime: Path, port: int) -> Path:
     return runtime / f"{port}.sock"
 
 
-@contextlib.contextmanager
-def _vault(options: ServeOptions, database: Path | None, port: int) -> Iterator[Path]:
-    """The folder of registered adapters: beside the store's file, or gone with a store that is."""
+def vault_folder(options: ServeOptions, port: int) -> Path:
+    """Where registered adapters lie: beside the store's file. A store of several services is in no folder: theirs is
+    the model's own, and one on all machines only where it is shared."""
+    database = database_path(options.store)
     if database is not None:
-        yield database.with_suffix(".adapters")
+        return database.with_suffix(".adapters")
+    if is_shared(options.store):
+        return options.data / f"{options.loaded.contract.mol.served_model}.adapters"
+    return options.runtime / f"{port}.adapters"
+
+
+@contextlib.contextmanager
+def _vault(options: ServeOptions, port: int) -> Iterator[Path]:
+    """The folder of registered adapters, which goes with a store that does."""
+    folder = vault_folder(options, port)
+    if options.store != "memory:":
+        yield folder
         return
-    folder = options.runtime / f"{port}.adapters"
     shutil.rmtree(folder, ignore_errors=True)
     try:
         yield folder
