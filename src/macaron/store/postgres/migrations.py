@@ -78,6 +78,37 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "INSERT INTO config (id, generation, document) VALUES (0, 0, '')",
     ),
+    (
+        # Responses and conversations. next is the position of the next entry, which is never given twice.
+        """CREATE TABLE records (
+            seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            scope bytea NOT NULL,
+            id bytea NOT NULL,
+            owner bytea NOT NULL,
+            root bytea NOT NULL,
+            parent bytea,
+            created double precision NOT NULL,
+            open boolean NOT NULL,
+            lease double precision NOT NULL,
+            touched double precision NOT NULL,
+            bytes bigint NOT NULL,
+            next bigint NOT NULL DEFAULT 0,
+            body bytea NOT NULL,
+            UNIQUE (scope, id)
+        )""",
+        "CREATE INDEX records_root ON records (scope, root)",
+        "CREATE INDEX records_parent ON records (scope, parent) WHERE parent IS NOT NULL",
+        "CREATE INDEX records_touched ON records (touched) WHERE root = id",
+        """CREATE TABLE entries (
+            record bigint NOT NULL,
+            position bigint NOT NULL,
+            id bytea NOT NULL,
+            body bytea NOT NULL,
+            PRIMARY KEY (record, position)
+        )""",
+        "CREATE INDEX entries_id ON entries (record, id) WHERE id <> ''",
+        "CREATE TABLE kept (shard integer PRIMARY KEY, records bigint NOT NULL, bytes bigint NOT NULL)",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -18,6 +18,7 @@ from macaron.store.postgres import expiry, reads, writes
 from macaron.store.postgres.database import Connection, Database
 from macaron.store.postgres.migrations import check_schema
 from macaron.store.postgres.queue import WriteQueue
+from macaron.store.postgres.records import PostgresRecords
 from macaron.store.postgres.rows import Row, raw, row_of
 from macaron.store.postgres.writes import SHARDS, Edit, Found
 
@@ -25,7 +26,7 @@ COMMITS_PER_EXPIRY = 1024
 """Batches after which the age of sessions is looked at; bytes and sessions are looked at with every one."""
 
 
-class PostgresStore:
+class PostgresStore(PostgresRecords):
     """Implements `Store` on a database that `migrate` has prepared. Used from one event loop."""
 
     def __init__(
@@ -48,6 +49,7 @@ class PostgresStore:
         self._reads = reads.Reads(self._cache)
         self._database = Database(url, lambda connection: check_schema(url, connection))
         self._shard = random.randrange(SHARDS)
+        super().__init__(self._database, limits, clock, self._shard)
         self._queue = WriteQueue(self._flush, self._after)
         self._commits = 0
         self._overdue = False
@@ -113,6 +115,7 @@ class PostgresStore:
             done = await self._slice()
             gone += done.sessions
             if not done.more:
+                await self._expire_records()
                 return gone
 
     async def ping(self) -> None:
