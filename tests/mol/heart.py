@@ -14,9 +14,9 @@ from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Hop, Ite
 from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
 from macaron.experience import Recorder
 from macaron.hcp import Loaded, load
+from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.observer import Event, Speculation
-from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service

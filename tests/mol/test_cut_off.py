@@ -12,10 +12,10 @@ from macaron.conversation import Answer, Delta, Finish, Step, Usage
 from macaron.engine.base import EngineEvent, HopRequest
 from macaron.errors import EngineError
 from macaron.hcp import Loaded
+from macaron.mol.events import Chosen
 from macaron.mol.lookup import Found, TurnRequest
 from macaron.mol.speculate import Held
 from macaron.mol.steps import Frame, own_summary, steps_from
-from macaron.mol.turn import Chosen
 from macaron.registry.cards import registry_from
 from tests.mol.heart import Heart, InstantEngine, user
 from tests.mol.talk import outputs

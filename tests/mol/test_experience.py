@@ -14,8 +14,8 @@ from macaron.conversation import Answer, Delta, Finish, Item, Sampled, ToolCall,
 from macaron.engine.base import EngineEvent, HopRequest
 from macaron.experience import Bounds, Consent, ExperienceFile, Recorder, Turn, create
 from macaron.hcp import Loaded
+from macaron.mol.events import Chosen
 from macaron.mol.experience import Said, covers
-from macaron.mol.turn import Chosen
 from tests.mol.heart import Heart, InstantEngine, answering, profile, result, said, user
 
 LOCAL = Consent("local", "the test agreed")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from macaron.conversation import Answer, Delta, Finish, Hop, Step, Usage
+from macaron.conversation import Answer, Finish, Hop, Step, Usage
 from macaron.engine.base import Engine, EngineEvent, HopRequest
 from macaron.errors import BadRequest, EngineError, MacaronError
 from macaron.hcp.schema import Contract
@@ -19,6 +19,7 @@ from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
 from macaron.mol.doubts import Doubts
+from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.experience import Experience, Said
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
@@ -35,31 +36,6 @@ from macaron.mol.trials import Trial, side_of
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
 from macaron.store.base import Store
-
-
-class Chosen(Struct, frozen=True):
-    """First event of a turn: who answers, and how that was decided."""
-
-    specialist: Specialist
-    session: str
-    reason: str
-    hops: tuple[Hop, ...]
-
-
-class Answered(Struct, frozen=True):
-    """The answer is whole but not durable yet: what tells the client so may be prepared, not sent."""
-
-    answers: list[Answer]
-    finishes: list[Finish]
-    usage: Usage
-    hops: tuple[Hop, ...]
-
-
-class Done(Struct, frozen=True):
-    """Last event of a turn: it is committed, and the client may know that it is complete."""
-
-
-TurnEvent = Chosen | list[Delta] | Answered | Done
 
 
 class Decision(Struct, frozen=True):
@@ -208,11 +184,14 @@ class Turns:
             self._compare(frame, hops[-1], answers[0])
         await committed
         # After the terminal event has been written, which it must not keep waiting.
-        asyncio.get_running_loop().call_soon(self._summarise, frame, asked.hop, steps, answers, collector.usage)
+        asyncio.get_running_loop().call_soon(self._afterwards, asked, steps, answers, collector)
+        yield Done()
+
+    def _afterwards(self, asked: Asked, steps: Sequence[Step], answers: Sequence[Answer], collector: Collector) -> None:
+        self._summarise(asked.frame, asked.hop, steps, answers, collector.usage)
         if self._experience is not None:
             said = Said(steps, answers, collector.sampled, collector.usage)
-            asyncio.get_running_loop().call_soon(self._experience.keep, frame, asked.hop, decision.reason, said)
-        yield Done()
+            self._experience.keep(asked.frame, asked.hop, asked.decision.reason, said)
 
     async def _ask(self, request: TurnRequest) -> Asked:
         head = head_digest(request.system, request.tools)
@@ -338,7 +317,9 @@ class Turns:
             summary_tokens=self._mol.summary_tokens,
         )
 
-    def _summarise(self, frame: Frame, hop: HopRequest, steps: list[Step], answers: list[Answer], usage: Usage) -> None:
+    def _summarise(
+        self, frame: Frame, hop: HopRequest, steps: Sequence[Step], answers: Sequence[Answer], usage: Usage
+    ) -> None:
         """A turn that has ended and is not its own summary gets a summary hop; one of several choices does not."""
         step, answer = steps[0], answers[0]
         if len(steps) > 1 or step.status != "completed" or answer.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Scope
 
 from macaron.errors import MacaronError
-from macaron.mol.turn import Answered
+from macaron.mol.events import Answered
 from macaron.server.exchange import StreamFormat, Told, trace_metadata
 from macaron.server.requests import SESSION_HEADERS
 from macaron.server.respond import Headers, request_id

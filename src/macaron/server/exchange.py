@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from macaron.conversation import Delta
 from macaron.errors import BadRequest, MacaronError, Unavailable
-from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
+from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.requests import turn_request

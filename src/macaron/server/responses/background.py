@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from macaron.errors import MacaronError, Unavailable
-from macaron.mol.turn import Answered, Chosen, Done
+from macaron.mol.events import Answered, Chosen, Done
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.exchange import stopping
 from macaron.server.responses.run import Run

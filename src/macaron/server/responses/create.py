@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
 from macaron.errors import BadRequest, MacaronError, StoreError
-from macaron.mol.turn import Answered, Chosen, Done
+from macaron.mol.events import Answered, Chosen, Done
 from macaron.server.exchange import LARGE_BODY, see_through, stopping, told_error, trace_headers
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, header_map, read_body

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from macaron.conversation import Message
 from macaron.errors import ContextOverflow, Unavailable
+from macaron.mol.events import Answered, TurnEvent
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.turn import Answered, TurnEvent
 from macaron.server.responses.documents import document
 from macaron.server.responses.history import History
 from macaron.server.service import Service

@@ -87,7 +87,8 @@ def driver() -> Any:
 def failures() -> tuple[type[Exception], ...]:
     """What the driver raises where the server or the way to it is at fault."""
     asyncpg = driver()
-    return (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+    # A connection that is closed as it is taken out of the pool may be an `InternalClientError`.
+    return (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 
 @asynccontextmanager
@@ -137,12 +138,14 @@ class Database:
             raise StoreError(f"{WAITING} operations wait for the store; try again later", retry_after=1.0)
         self._waiting += 1
         try:
-            try:
-                return await self._attempt(work)
-            except StoreError as error:
-                if not (again and lost(error.__cause__)):
-                    raise
-                return await self._attempt(work)
+            # The server may have closed all of the pool's connections, and each is noticed by its own failure only.
+            for _ in range(CONNECTIONS if again else 0):
+                try:
+                    return await self._attempt(work)
+                except StoreError as error:
+                    if not lost(error.__cause__):
+                        raise
+            return await self._attempt(work)
         finally:
             self._waiting -= 1
 

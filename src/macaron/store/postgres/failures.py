@@ -37,7 +37,7 @@ def lost(error: BaseException | None) -> bool:
     code = sqlstate(error)
     if code:
         return code.startswith("08") or code in ("57P01", "57P02")
-    return isinstance(error, ConnectionError) or type(error).__name__ == "InterfaceError"
+    return isinstance(error, ConnectionError) or type(error).__name__ in ("InterfaceError", "InternalClientError")
 
 
 def store_error(url: str, error: Exception) -> StoreError:
