@@ -118,17 +118,11 @@ def responses_request(body: bytes, left_out: Collection[str] = ()) -> ResponsesR
         options |= {"parallel_tool_calls": parallel} if parallel is not None else {}
     include = _include(take, options, echo["top_logprobs"])
     metadata = client_metadata(fields)
+    echo |= _repeated(take, fields, metadata)
     echo |= {
-        "instructions": take("instructions", string, None),
-        "max_tool_calls": take("max_tool_calls", lambda value, path: integer(value, path, 1, 2**31), None),
-        "metadata": metadata,
         "parallel_tool_calls": True if parallel is None else parallel,
-        "prompt_cache_key": take("prompt_cache_key", short, None),
         "reasoning": reasoning,
-        "safety_identifier": fields.get("safety_identifier"),
         "tool_choice": "auto" if choice is None else choice[1],
-        "truncation": take("truncation", lambda value, path: one_of(value, path, ("auto", "disabled")), "disabled"),
-        "user": fields.get("user"),
     }
     request = ResponsesRequest(
         model=model,
@@ -155,6 +149,19 @@ def responses_request(body: bytes, left_out: Collection[str] = ()) -> ResponsesR
     _refuse_rest(fields)
     _check_state(request)
     return request
+
+
+def _repeated(take: _Taker, fields: dict[str, Any], metadata: dict[str, str]) -> dict[str, Any]:
+    """Fields that the response has as the request had them."""
+    return {
+        "instructions": take("instructions", string, None),
+        "max_tool_calls": take("max_tool_calls", lambda value, path: integer(value, path, 1, 2**31), None),
+        "metadata": metadata,
+        "prompt_cache_key": take("prompt_cache_key", short, None),
+        "safety_identifier": fields.get("safety_identifier"),
+        "truncation": take("truncation", lambda value, path: one_of(value, path, ("auto", "disabled")), "disabled"),
+        "user": fields.get("user"),
+    }
 
 
 class _Taker:
