@@ -10,10 +10,11 @@ import pytest
 from macaron.errors import ConfigError
 from macaron.store import taken
 from macaron.store.base import Limits
-from macaron.store.postgres import PostgresStore, migrate
+from macaron.store.postgres import PostgresStore, migrate, migrations
 from macaron.store.postgres.migrations import VERSION
 from tests.postgres_server import PASSWORD, USER, PostgresServer
 from tests.store.steps import make
+from tests.store.test_records import make as record
 
 
 async def test_services_that_start_at_once_take_turns(postgres: PostgresServer) -> None:
@@ -26,6 +27,26 @@ async def test_services_that_start_at_once_take_turns(postgres: PostgresServer) 
     await store.put_steps([make("s")])
     assert await store.path("t", "s") == (make("s"),)
     await store.close()
+
+
+async def test_a_schema_of_the_version_before_is_brought_up_while_a_service_uses_it(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.url(postgres.fresh(migrated=False))
+    with monkeypatch.context() as before:
+        before.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
+        before.setattr(migrations, "VERSION", 1)
+        await migrate(url)
+        old = PostgresStore(url, limits=Limits())
+        await old.put_steps([make("before")])
+    await migrate(url)
+    await old.put_steps([make("after", make("before"))])
+    new = PostgresStore(url, limits=Limits())
+    await new.put_record(record("r"))
+    assert await new.record("t", "r") == record("r")
+    assert [step.id for step in await new.path("t", "after")] == ["before", "after"]
+    for store in (old, new):
+        await store.close()
 
 
 async def test_two_services_may_have_the_store_at_once(address: str) -> None:

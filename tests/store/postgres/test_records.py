@@ -128,7 +128,7 @@ async def test_a_large_tree_goes_in_slices_its_root_last(
         await mine.put_record(parent)
         await mine.append("t", Append(parent.id, (Entry(b"e"),)))
     clock.now += 1000
-    await mine._expire_records()
+    await mine._database.run(mine._evict)
     assert [record.id for record in await mine.lineage("t", "r14", PLENTY)] == [f"r{number}" for number in range(15)]
     assert await mine.record("t", "r15") is None
     check_counts(postgres, address)
@@ -243,3 +243,29 @@ async def test_the_event_loop_never_blocks(replica: Replica) -> None:
         await mine.expire()
 
 
+QUERIES = [
+    (records.GET, (b"t", b"r")),
+    (records.LINEAGE, (b"t", b"r", 10)),
+    (records.TOUCH, (b"t", b"r", 1.0)),
+    (records.REVISE, (b"t", b"r", b"", False)),
+    (records.PLACE, (b"t", b"r", 1, 1)),
+    (records.FORWARD, (b"t", b"r", -1, 10)),
+    (records.BACKWARD, (b"t", b"r", -1, 10)),
+    (records.ENTRY, (b"t", b"r", b"e")),
+    (records.DROP_ENTRY, (b"t", b"r", b"e")),
+    (records.RENEW, ([b"t"], [b"r"], 1.0)),
+    (records.FIND, (b"t", b"r")),
+    (records.NEEDED, (b"t", b"r")),
+    (records.DOOMED, (1.0, 1, 10)),
+    (records.HOLD, ([1], [1])),
+    (records.DROP, ([1], 1.0)),
+]
+
+
+async def test_no_query_scans_a_table(address: str, replica: Replica) -> None:
+    await replica().put_record(make("r"))
+    async with database.connected(address, command_seconds=10) as connection:
+        for sql, values in QUERIES:
+            plan = [row[0] for row in await connection.fetch(f"EXPLAIN {sql}", *values)]
+            assert any("Index" in line for line in plan), sql
+            assert not [line for line in plan if "Seq Scan on" in line or "Bitmap" in line], (sql, plan)

@@ -95,7 +95,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             next bigint NOT NULL DEFAULT 0,
             body bytea NOT NULL,
             UNIQUE (scope, id)
-        )""",
+        ) WITH (fillfactor = 80)""",
         "CREATE INDEX records_root ON records (scope, root)",
         "CREATE INDEX records_parent ON records (scope, parent) WHERE parent IS NOT NULL",
         "CREATE INDEX records_touched ON records (touched) WHERE root = id",
@@ -107,7 +107,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (record, position)
         )""",
         "CREATE INDEX entries_id ON entries (record, id) WHERE id <> ''",
-        "CREATE TABLE kept (shard integer PRIMARY KEY, records bigint NOT NULL, bytes bigint NOT NULL)",
+        """CREATE TABLE kept (
+            shard integer PRIMARY KEY,
+            records bigint NOT NULL,
+            bytes bigint NOT NULL
+        ) WITH (fillfactor = 20)""",
     ),
 )
 

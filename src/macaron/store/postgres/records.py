@@ -1,18 +1,27 @@
 """Records and their entries in PostgreSQL.
 
-Rows are locked in this order: a record, the conversation it is part of, a row of the counters. What all records take is
-the sum of those rows; with one, no two replicas could commit at once.
+Rows are locked in this order: a record, the conversation it is part of, a row of the counters. What locks more than
+that takes records in the order of their numbers, in which a root comes before its tree. What all records take is the
+sum of the counters: with one row no two writes could commit at once, so each takes one by chance.
+
+The limits of records hold but for what is being written while they are looked at.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from macaron.store.base import Append, Entry, Limits, Record
 from macaron.store.postgres.database import Connection, Database
+from macaron.store.postgres.expiry import LOCK
 from macaron.store.postgres.rows import raw, text
-from macaron.store.records import ENTRY_BYTES, RECORD_BYTES, SLICE, full
+from macaron.store.postgres.writes import SHARDS
+from macaron.store.records import ENTRY_BYTES, RECORD_BYTES, full
+
+SLICE = 200
+"""Most records that one transaction evicts, and most trees that it looks at."""
 
 COLUMNS = "scope, id, owner, root, parent, created, body, open, lease"
 
@@ -27,6 +36,8 @@ WITH RECURSIVE walk AS (
     FROM walk JOIN records r ON r.scope = $1 AND r.id = walk.parent WHERE walk.total + length(r.body) <= $3
 )
 SELECT {COLUMNS} FROM walk ORDER BY depth DESC"""
+
+TOUCH = "UPDATE records SET touched = greatest(touched, $3) WHERE scope = $1 AND id = $2 RETURNING seq"
 
 PUT = f"""
 INSERT INTO records ({COLUMNS}, touched, bytes)
@@ -50,15 +61,28 @@ ENTRIES = """
 SELECT body, id, position FROM entries
 WHERE record = (SELECT seq FROM records WHERE scope = $1 AND id = $2) AND """
 
+FORWARD = f"{ENTRIES} position > $3 ORDER BY position LIMIT $4"
+BACKWARD = f"{ENTRIES} ($3::bigint < 0 OR position < $3) ORDER BY position DESC LIMIT $4"
+ENTRY = f"{ENTRIES} id = $3 AND id <> ''"
+
 DROP_ENTRY = """
 DELETE FROM entries WHERE record = (SELECT seq FROM records WHERE scope = $1 AND id = $2 FOR UPDATE)
     AND id = $3 AND id <> '' RETURNING record, length(body)"""
 
 RENEW = """
-UPDATE records SET lease = $3 FROM unnest($1::bytea[], $2::bytea[]) AS held (scope, id)
-WHERE records.scope = held.scope AND records.id = held.id AND records.open RETURNING records.scope, records.id"""
+WITH held AS MATERIALIZED (
+    SELECT r.seq FROM unnest($1::bytea[], $2::bytea[]) AS leased (scope, id)
+        JOIN records r ON r.scope = leased.scope AND r.id = leased.id
+    WHERE r.open ORDER BY r.seq FOR UPDATE OF r
+)
+UPDATE records SET lease = $3 FROM held WHERE records.seq = held.seq RETURNING records.scope, records.id"""
 
-CHILD = "SELECT 1 FROM records WHERE scope = $1 AND parent = $2 LIMIT 1"
+FIND = "SELECT seq, bytes FROM records WHERE scope = $1 AND id = $2 AND body <> '' FOR UPDATE"
+
+# A root stays also for those of its tree whose parent was deleted while they were made: they grow old by it.
+NEEDED = """
+SELECT EXISTS (SELECT 1 FROM records WHERE scope = $1 AND parent = $2 OFFSET 0)
+    OR EXISTS (SELECT 1 FROM records WHERE scope = $1 AND root = $2 AND id <> root OFFSET 0)"""
 
 COUNT = """
 INSERT INTO kept AS k (shard, records, bytes) VALUES ($1::int, $2::bigint, $3::bigint)
@@ -66,43 +90,49 @@ ON CONFLICT (shard) DO UPDATE SET records = k.records + excluded.records, bytes 
 
 TOTAL = "SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM kept"
 
-EXPIRE = """
-WITH old AS (
-    SELECT scope, id FROM records WHERE root = id AND touched < $1 ORDER BY touched LIMIT $2 FOR UPDATE SKIP LOCKED
-), gone AS (
-    DELETE FROM records USING old WHERE records.scope = old.scope AND records.root = old.id
-    RETURNING records.seq, records.bytes
+# The newest first, so that what is left of a tree larger than a slice is one that still has its root.
+DOOMED = """
+SELECT r.seq, tree.seq AS root FROM (
+    SELECT seq, scope, id FROM records WHERE root = id AND touched < $1 ORDER BY touched LIMIT $2
+) AS tree JOIN records r ON r.scope = tree.scope AND r.root = tree.id
+ORDER BY r.seq DESC LIMIT $3"""
+
+# Who has the root keeps new records out of its tree.
+HOLD = "SELECT seq FROM records WHERE seq = ANY($1::bigint[]) OR seq = ANY($2::bigint[]) ORDER BY seq FOR UPDATE"
+
+# What was used before its root was held is not old any more.
+DROP = """
+WITH gone AS (
+    DELETE FROM records r WHERE r.seq = ANY($1::bigint[]) AND EXISTS (
+        SELECT 1 FROM records tree WHERE tree.scope = r.scope AND tree.id = r.root AND tree.touched < $2 OFFSET 0)
+    RETURNING r.seq, r.bytes
 ), emptied AS (DELETE FROM entries USING gone WHERE entries.record = gone.seq)
-SELECT count(*), coalesce(sum(bytes), 0)::bigint, (SELECT count(*) FROM old) FROM gone"""
+SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone"""
 
 
 class PostgresRecords:
     """Implements the records of `Store`."""
 
-    def __init__(self, database: Database, limits: Limits, clock: Callable[[], float], shard: int) -> None:
+    def __init__(self, database: Database, limits: Limits, clock: Callable[[], float]) -> None:
         self._records_in = database
         self._record_limits = limits
         self._record_clock = clock
-        self._record_shard = shard
 
     async def put_record(self, record: Record) -> None:
         """See `Store.put_record`."""
 
         async def put(connection: Connection) -> None:
+            now = self._record_clock()
+            scope, name, root = raw(record.scope), raw(record.id), raw(record.root)
+            parent = None if record.parent is None else raw(record.parent)
+            size = RECORD_BYTES + len(record.body)
+            rest = (parent, record.created, record.body, record.open, record.lease, now, size)
+            await self._make_room(connection)
             async with connection.transaction():
-                await self._check_room(connection)
-                now = self._record_clock()
-                touch = "UPDATE records SET touched = $3 WHERE scope = $1 AND id = $2"
-                scope, root = raw(record.scope), raw(record.root)
-                touched = await connection.execute(touch, scope, root, now)
-                if touched.endswith(" 0"):
-                    root = raw(record.id)
-                parent = None if record.parent is None else raw(record.parent)
-                size = RECORD_BYTES + len(record.body)
-                named = (scope, raw(record.id), raw(record.user), root, parent)
-                rest = (record.created, record.body, record.open, record.lease, now, size)
-                await connection.execute(PUT, *named, *rest)
-                await self._count(connection, 1, size)
+                if await connection.fetchrow(TOUCH, scope, root, now) is None:
+                    root = name
+                await connection.execute(PUT, scope, name, raw(record.user), root, *rest)
+                await _count(connection, 1, size)
 
         await self._records_in.run(put)
 
@@ -136,7 +166,7 @@ class PostgresRecords:
                 grown = row[0]
                 for each in appends:
                     grown += await _append(connection, scope, each) or 0
-                await self._count(connection, 0, grown)
+                await _count(connection, 0, grown)
                 return True
 
         return await self._records_in.run(revise)
@@ -145,12 +175,12 @@ class PostgresRecords:
         """See `Store.append`."""
 
         async def add(connection: Connection) -> bool:
+            if bounded:
+                await self._make_room(connection)
             async with connection.transaction():
-                if bounded:
-                    await self._check_room(connection)
                 grown = await _append(connection, scope, append)
                 if grown:
-                    await self._count(connection, 0, grown)
+                    await _count(connection, 0, grown)
                 return grown is not None
 
         return await self._records_in.run(add)
@@ -159,12 +189,10 @@ class PostgresRecords:
         self, scope: str, record_id: str, *, after: int = -1, limit: int = 1000, newest_first: bool = False
     ) -> tuple[Entry, ...]:
         """See `Store.entries`."""
-        where = "position > $3 ORDER BY position LIMIT $4"
-        if newest_first:
-            where = "($3::bigint < 0 OR position < $3) ORDER BY position DESC LIMIT $4"
+        sql = BACKWARD if newest_first else FORWARD
 
         async def read(connection: Connection) -> tuple[Entry, ...]:
-            rows = await connection.fetch(ENTRIES + where, raw(scope), raw(record_id), after, limit)
+            rows = await connection.fetch(sql, raw(scope), raw(record_id), after, limit)
             return tuple(map(_entry, rows))
 
         return await self._records_in.run(read, again=True)
@@ -173,8 +201,7 @@ class PostgresRecords:
         """See `Store.entry`."""
 
         async def read(connection: Connection) -> Entry | None:
-            where = "id = $3 AND id <> ''"
-            row = await connection.fetchrow(ENTRIES + where, raw(scope), raw(record_id), raw(entry_id))
+            row = await connection.fetchrow(ENTRY, raw(scope), raw(record_id), raw(entry_id))
             return None if row is None else _entry(row)
 
         return await self._records_in.run(read, again=True)
@@ -188,7 +215,7 @@ class PostgresRecords:
                 size = sum(ENTRY_BYTES + row[1] for row in gone)
                 if gone:
                     await connection.execute("UPDATE records SET bytes = bytes - $2 WHERE seq = $1", gone[0][0], size)
-                    await self._count(connection, 0, -size)
+                    await _count(connection, 0, -size)
                 return bool(gone)
 
         return await self._records_in.run(drop)
@@ -197,8 +224,7 @@ class PostgresRecords:
         """See `Store.renew_leases`."""
 
         async def renew(connection: Connection) -> frozenset[tuple[str, str]]:
-            keys = sorted((raw(scope), raw(name)) for scope, name in leased)
-            scopes, names = [scope for scope, _ in keys], [name for _, name in keys]
+            scopes, names = [raw(scope) for scope, _ in leased], [raw(name) for _, name in leased]
             rows = await connection.fetch(RENEW, scopes, names, until)
             return frozenset((text(row[0]) or "", text(row[1]) or "") for row in rows)
 
@@ -208,57 +234,58 @@ class PostgresRecords:
         """See `Store.delete_record`."""
 
         async def delete(connection: Connection) -> bool:
+            key = raw(scope), raw(record_id)
             async with connection.transaction():
-                find = "SELECT seq, bytes FROM records WHERE scope = $1 AND id = $2 AND body <> '' FOR UPDATE"
-                found = await connection.fetchrow(find, raw(scope), raw(record_id))
+                found = await connection.fetchrow(FIND, *key)
                 if found is None:
                     return False
                 seq, size = found
                 await connection.execute("DELETE FROM entries WHERE record = $1", seq)
-                if await connection.fetchrow(CHILD, raw(scope), raw(record_id)) is None:
-                    await connection.execute("DELETE FROM records WHERE seq = $1", seq)
-                    await self._count(connection, -1, -size)
-                else:
+                (needed,) = await connection.fetchrow(NEEDED, *key)
+                if needed:
                     empty = "UPDATE records SET body = '', open = false, bytes = $2 WHERE seq = $1"
                     await connection.execute(empty, seq, RECORD_BYTES)
-                    await self._count(connection, 0, RECORD_BYTES - size)
+                    await _count(connection, 0, RECORD_BYTES - size)
+                else:
+                    await connection.execute("DELETE FROM records WHERE seq = $1", seq)
+                    await _count(connection, -1, -size)
                 return True
 
         return await self._records_in.run(delete)
 
     async def _expire_records(self) -> None:
         """Evict the trees that nobody has used for too long."""
-
-        async def evict(connection: Connection) -> bool:
-            async with connection.transaction():
-                return await self._evict_records(connection)
-
-        while await self._records_in.run(evict):
+        while await self._records_in.run(self._evict):
             pass
 
-    async def _evict_records(self, connection: Connection) -> bool:
+    async def _evict(self, connection: Connection) -> bool:
+        """Evict a slice of them; whether there may be more to do. Nothing where another process does it."""
         oldest = self._record_clock() - self._record_limits.max_age
-        row = await connection.fetchrow(EXPIRE, oldest, SLICE)
-        assert row is not None
-        count, size, trees = row
-        if count:
-            await self._count(connection, -count, -size)
-        return bool(trees == SLICE)
+        async with connection.transaction():
+            (mine,) = await connection.fetchrow(f"SELECT pg_try_advisory_xact_lock({LOCK})")
+            doomed = await connection.fetch(DOOMED, oldest, SLICE, SLICE) if mine else []
+            if not doomed:
+                return False
+            numbers, roots = [row[0] for row in doomed], list({row[1] for row in doomed})
+            await connection.fetch(HOLD, numbers, roots)
+            count, size = await connection.fetchrow(DROP, numbers, oldest)
+            await _count(connection, -count, -size)
+            return bool(count)
 
-    async def _check_room(self, connection: Connection) -> None:
-        limits = self._record_limits
-        for last in (False, True):
-            row = await connection.fetchrow(TOTAL)
-            assert row is not None
-            count, size = row
+    async def _make_room(self, connection: Connection) -> None:
+        """Evict what is too old where the limits are reached. What went stays gone also where it is not enough.
+
+        Raises:
+            StoreFull: it is not enough.
+        """
+        limits, more = self._record_limits, True
+        while True:
+            count, size = await connection.fetchrow(TOTAL)
             if count < limits.max_records and size < limits.max_record_bytes:
                 return
-            if last:
+            if not more:
                 raise full(count, size)
-            await self._evict_records(connection)
-
-    async def _count(self, connection: Connection, records: int, size: int) -> None:
-        await connection.execute(COUNT, self._record_shard, records, size)
+            more = await self._evict(connection)
 
 
 async def _append(connection: Connection, scope: str, append: Append) -> int | None:
@@ -270,6 +297,11 @@ async def _append(connection: Connection, scope: str, append: Append) -> int | N
     ids, bodies = [raw(entry.id) for entry in append.entries], [entry.body for entry in append.entries]
     await connection.execute(ADD, found[0], found[1], ids, bodies)
     return size
+
+
+async def _count(connection: Connection, records: int, size: int) -> None:
+    """Add to what everybody takes: the last of a transaction, since others wait for the row."""
+    await connection.execute(COUNT, random.randrange(SHARDS), records, size)
 
 
 def _record(row: Any) -> Record:

@@ -49,7 +49,7 @@ class PostgresStore(PostgresRecords):
         self._reads = reads.Reads(self._cache)
         self._database = Database(url, lambda connection: check_schema(url, connection))
         self._shard = random.randrange(SHARDS)
-        super().__init__(self._database, limits, clock, self._shard)
+        super().__init__(self._database, limits, clock)
         self._queue = WriteQueue(self._flush, self._after)
         self._commits = 0
         self._overdue = False
