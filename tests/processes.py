@@ -226,6 +226,17 @@ class Http:
         port: int = self._connection.sock.getsockname()[1]
         return port
 
+    def create(self, path: str, headers: Mapping[str, str] = {}, **fields: Any) -> Answer:
+        """A POST of any other path."""
+        return finished(self.begin_create(path, headers, **fields))
+
+    def begin_create(self, path: str, headers: Mapping[str, str] = {}, **fields: Any) -> http.client.HTTPResponse:
+        """As `create`; returns when the response's head is there."""
+        head = {"content-type": "application/json", **self._headers, **headers}
+        self._connection.request("POST", path, json.dumps(fields), head)
+        self._response = self._connection.getresponse()
+        return self._response
+
     def get(self, path: str) -> Answer:
         """A GET."""
         self._connection.request("GET", path, headers=self._headers)

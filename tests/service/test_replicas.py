@@ -78,6 +78,75 @@ def test_a_named_session_is_one_at_both_replicas(pair: Pair) -> None:
         assert len(service.http().get("/v1/macaron/sessions/mine").json["steps"]) == 2
 
 
+def respond(service: Service, text: str, **fields: object) -> Answer:
+    """A response of a service."""
+    return service.http().create("/v1/responses", TRACE, model="test-model", input=text, **fields)
+
+
+def begun(service: Service, text: str) -> str:
+    """The id of a response in the background, streamed to a client that has left after its first words."""
+    http = service.http()
+    response = http.begin_create("/v1/responses", model="test-model", input=text, background=True, stream=True)
+    told = b""
+    while b"output_text.delta" not in told:
+        line = response.readline()
+        assert line, told
+        told += line
+    http.close()
+    return told.split(b'"id":"')[1].split(b'"')[0].decode()
+
+
+def test_a_response_is_continued_and_read_at_the_other_replica(pair: Pair) -> None:
+    first = respond(pair.one, "hello there")
+    second = respond(pair.other, "and then?", previous_response_id=first.json["id"])
+    assert (first.status, second.status) == (200, 200), (first.text, second.text)
+    session = second.headers["x-macaron-session"]
+    steps = pair.one.http().get(f"/v1/macaron/sessions/{session}").json["steps"]
+    assert [(step["id"], step["parent"]) for step in steps] == [
+        (first.json["id"], None),
+        (second.json["id"], first.json["id"]),
+    ]
+    for service, answer in ((pair.other, first), (pair.one, second)):
+        read = service.http().get(f"/v1/responses/{answer.json['id']}")
+        assert (read.status, read.json) == (200, answer.json)
+    items = pair.one.http().get(f"/v1/responses/{second.json['id']}/input_items").json["data"]
+    assert [item["content"][0]["text"] for item in items] == ["and then?"]
+
+
+def test_a_conversation_object_is_one_at_both_replicas(pair: Pair) -> None:
+    name = pair.one.http().create("/v1/conversations").json["id"]
+    for service, text in ((pair.one, "hello there"), (pair.other, "and then?")):
+        assert respond(service, text, conversation=name).status == 200
+    for service in (pair.one, pair.other):
+        items = service.http().get(f"/v1/conversations/{name}/items?order=asc").json["data"]
+        assert [item["role"] for item in items] == ["user", "assistant"] * 2
+        assert [item["content"][0]["text"] for item in items[::2]] == ["hello there", "and then?"]
+
+
+def test_the_stream_of_a_response_in_the_background_is_resumed_at_the_other_replica(pair: Pair) -> None:
+    name = begun(pair.one, "@n=100 @every=20 hello")
+    assert pair.other.http().get(f"/v1/responses/{name}").json["status"] == "in_progress"
+    resumed = pair.other.http().get(f"/v1/responses/{name}?stream=true&starting_after=3").events
+    assert [event["sequence_number"] for event in resumed] == list(range(4, 4 + len(resumed)))
+    assert resumed[-1]["type"] == "response.completed"
+    assert resumed[-1]["response"]["id"] == name
+    again = pair.one.http().get(f"/v1/responses/{name}?stream=true&starting_after=3").events
+    assert again == resumed
+
+
+def test_a_response_in_the_background_is_cancelled_at_the_other_replica(pair: Pair) -> None:
+    name = begun(pair.one, "@n=2000 @every=20 hello")
+
+    def active(count: int) -> bool:
+        return f"macaron_active_requests {count}.0" in pair.one.http().get("/metrics").text
+
+    until(lambda: active(1), 20, "the replica makes it")
+    cancelled = pair.other.http().create(f"/v1/responses/{name}/cancel")
+    assert (cancelled.status, cancelled.json["status"]) == (200, "cancelled")
+    until(lambda: active(0), 20, "it has stopped")
+    assert pair.one.http().get(f"/v1/responses/{name}").json["status"] == "cancelled"
+
+
 def test_both_follow_one_configuration(pair: Pair) -> None:
     ready = [service.http().get("/ready").json for service in (pair.one, pair.other)]
     assert ready[0]["generation"] == ready[1]["generation"] == 1
