@@ -144,7 +144,8 @@ class Streams:
             async with self._at.client.stream([user(f"{QUESTION} {number}")], **fields) as response:
                 assert (response.status, response.headers["x-macaron-adapter"]) == (200, label)
                 said = content(await events(response)).split()
-            assert len(said) == TOKENS
+            # A token may be a line's end.
+            assert len(said) in (TOKENS - 1, TOKENS)
             assert len(set(said)) == 1
             assert said[0] in before | self.words[label]
             self.told.setdefault(label, set()).add(said[0])

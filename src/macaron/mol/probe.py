@@ -15,7 +15,8 @@ from macaron.registry.check import Effect, effect_of
 
 TOP = 10
 LEAST = -1000.0
-PROBE_SECONDS = 60.0
+PROBE_SECONDS = 300.0
+"""For one hop, which on a busy engine waits behind all that came before it."""
 SYSTEM = "You are a helpful assistant."
 PROMPTS = (
     "What is tea?",

@@ -35,7 +35,10 @@ def test_an_effect_is_a_note_with_its_size() -> None:
     assert "0.276" in finding.value
 
 
-@pytest.mark.parametrize("pairs", [[], [({"a": 1.0}, {"a": math.nan})], [({"a": 1.0}, {})]])
+FLAT = ({"a": 0.9, "b": 0.1}, {"c": 0.00002, "d": 0.00002})
+
+
+@pytest.mark.parametrize("pairs", [[], [({"a": 1.0}, {"a": math.nan})], [({"a": 1.0}, {})], [FLAT, FLAT]])
 def test_probabilities_that_are_no_numbers_are_an_error(pairs: list[tuple[dict[str, float], dict[str, float]]]) -> None:
     assert effect_finding(effect_of(pairs)).code == "probe_not_finite"
 

@@ -27,7 +27,8 @@ class Effect(Struct, frozen=True):
     Attributes:
         mean, largest: NaN where `finite` is false.
         prompts: how many were asked.
-        finite: whether the engine gave numbers for every prompt; an adapter that overflows gives none.
+        finite: whether the engine gave numbers for every prompt; an adapter that overflows gives none, or in 32 bits
+            makes all tokens equally likely.
     """
 
     mean: float
@@ -51,7 +52,7 @@ class Probe(Protocol):
 def effect_finding(effect: Effect) -> Finding:
     """What a measured effect means."""
     if not effect.finite:
-        reason = "The engine's probabilities are not numbers with this adapter."
+        reason = "The engine's probabilities are not numbers with this adapter, or every token is equally likely."
         return error("probe_not_finite", "probe", "NaN", reason, "It overflows when it runs; train it again.")
     value = f"total variation {effect.mean:.3f} on average, {effect.largest:.3f} at most, {effect.prompts} prompts"
     if effect.mean < NO_EFFECT:
@@ -69,7 +70,8 @@ def effect_finding(effect: Effect) -> Finding:
 def effect_of(pairs: Sequence[tuple[Distribution, Distribution]]) -> Effect:
     """The effect over prompts: what the base said to each, and what the adapter did."""
     finite = bool(pairs) and all(math.isfinite(value) for pair in pairs for side in pair for value in side.values())
-    if not finite or not all(side for pair in pairs for side in pair):
+    flat = all(len(adapted) > 1 and len(set(adapted.values())) == 1 for _, adapted in pairs)
+    if not finite or flat or not all(side for pair in pairs for side in pair):
         return Effect(math.nan, math.nan, len(pairs), finite=False)
     moved = [total_variation(base, adapted) for base, adapted in pairs]
     return Effect(sum(moved) / len(moved), max(moved), len(moved))
