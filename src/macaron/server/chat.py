@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from starlette.types import Receive, Scope, Send
 
-from macaron.conversation import Item, Media, Message, ToolResult
+from macaron.conversation import Delta, Item, Media, Message, ToolResult
 from macaron.errors import BadRequest, MacaronError, NotFound, Unavailable
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
@@ -20,7 +20,7 @@ from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.respond import JSON, Headers, fault, request_id, send_body, send_error
 from macaron.server.service import Service
-from macaron.server.stream import EventStream
+from macaron.server.stream import ChunkWriter, EventStream
 from macaron.wire.chat import MEDIA_FIELDS, ChatRequest, chat_request
 from macaron.wire.chat_answer import ChatStream, completion, usage_object
 from macaron.wire.chat_options import VENDOR_OPTIONS
@@ -71,12 +71,14 @@ class _Exchange:
         self._stream: EventStream | None = None
         self._chunks: ChatStream | None = None
         self._headers: Headers = ()
+        self._writer: ChunkWriter | None = None
         self.status = 499
 
     async def run(self, scope: Scope, receive: Receive) -> None:
         service = self._service
         headers = header_map(scope)
         self._headers = request_id(scope)
+        self._writer = scope["state"].get("chunks")
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
@@ -95,7 +97,7 @@ class _Exchange:
             # Which turns run it is decided once it has a place: what is in force may change while it waits.
             async with (
                 service.admission.place(caller.tenant),
-                aclosing(service.turns_of(caller.tenant).run(turn)) as events,
+                aclosing(service.turns_of(caller.tenant).run(turn, self._put if chat.stream else None)) as events,
             ):
                 await (self._streamed if chat.stream else self._whole)(events, turn, chat, trace)
             self.status = 200
@@ -145,7 +147,7 @@ class _Exchange:
                 case Chosen():
                     self._service.metrics.turn(event.specialist.label, event.reason)
                     shown = event if trace else None
-                    self._stream = EventStream(self._send, (*self._headers, *_trace_headers(shown)))
+                    self._stream = EventStream(self._send, (*self._headers, *_trace_headers(shown)), self._writer)
                     self._chunks = ChatStream(
                         turn.id,
                         int(time.time()),
@@ -157,6 +159,13 @@ class _Exchange:
                     last = self._chunks.finish(event.finishes, usage_object(event.usage, event.hops))
                 case Done() if self._stream:
                     await self._stream.end(last)
+
+    def _put(self, deltas: Sequence[Delta]) -> bool:
+        """See `mol.turn.Early`."""
+        if self._stream is None or self._chunks is None or not self._stream.open:
+            return False
+        self._stream.put(self._chunks.chunks(deltas))
+        return True
 
 
 def _own_fault(scope: Scope, error: Exception) -> MacaronError:

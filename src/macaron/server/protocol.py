@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from macaron.server.coalesce import CoalescingTransport
 from macaron.server.receive import Departure
+from macaron.server.stream import ChunkWriter
 
 MAX_OVERHEAD = 65_536
 """Bytes of a request that are not body: its headers, and a chunked body's framing and trailers."""
@@ -94,6 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
         state = cycle.scope["state"]
         state["departure"] = Departure()
         state["arrived"] = lambda: not cycle.more_body
+        state["chunks"] = ChunkWriter(self.transport, self.flow)
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
