@@ -32,7 +32,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
-        super().connection_made(CoalescingTransport(transport, self.loop))
+        coalescing = CoalescingTransport(transport, self.loop)
+        super().connection_made(coalescing)
+        self._chunks = ChunkWriter(coalescing, self.flow)
         self._reading: Literal["", "headers", "body"] = ""
         self._overhead = 0
         self._running: RequestResponseCycle | None = None
@@ -95,7 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
         state = cycle.scope["state"]
         state["departure"] = Departure()
         state["arrived"] = lambda: not cycle.more_body
-        state["chunks"] = ChunkWriter(self.transport, self.flow)
+        state["chunks"] = self._chunks
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from starlette.types import Send
 from uvicorn.protocols.http.flow_control import FlowControl
 
+from macaron.server.coalesce import CoalescingTransport
 from macaron.server.respond import Headers
 from macaron.wire.sse import PING
 
@@ -14,12 +15,12 @@ PING_SECONDS = 15.0
 
 
 class ChunkWriter:
-    """Writes chunks of a begun response of unknown length without a coroutine. The protocol puts one into every
-    request's state."""
+    """Writes chunks of a begun response of unknown length without a coroutine. The protocol puts its connection's into
+    every request's state."""
 
     __slots__ = ("_flow", "_transport")
 
-    def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
+    def __init__(self, transport: CoalescingTransport, flow: FlowControl) -> None:
         self._transport = transport
         self._flow = flow
 
@@ -30,7 +31,7 @@ class ChunkWriter:
 
     def write(self, data: bytes) -> None:
         """Send some bytes, at least one."""
-        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self._transport.write_now(b"%x\r\n%b\r\n" % (len(data), data))
 
 
 class EventStream:
