@@ -80,6 +80,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._overhead = 0
         self._stop_timer()
         super().on_message_complete()
+        if self._running is self.cycle:
+            self._departure.arrived = True
 
     def on_response_complete(self) -> None:
         """See `HttpToolsProtocol`. The rest of an answered body is read and forgotten, for a while, since a client that
@@ -95,8 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         state = cycle.scope["state"]
-        state["departure"] = Departure()
-        state["arrived"] = lambda: not cycle.more_body
+        state["departure"] = self._departure = Departure(arrived=not cycle.more_body)
         state["chunks"] = self._chunks
         super()._start_asgi_task(cycle, app)
 
@@ -117,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         running = self._running
         if running is not None and not running.response_complete:
-            running.scope["state"]["departure"].happen()
+            self._departure.happen()
             # uvicorn tells only the last of several pipelined requests that its client has left.
             running.disconnected = True
             running.message_event.set()
