@@ -283,6 +283,28 @@ async def test_a_client_that_reads_slowly_misses_nothing(stand: Standing, monkey
     assert "".join(json.loads(event)["choices"][0]["delta"].get("content") or "" for event in events) == text
 
 
+@pytest.mark.parametrize("ending", [{"connection": "close"}, {}])
+async def test_a_whole_response_is_the_same_on_a_connection_that_stays(
+    stand: Standing, ending: dict[str, str | None]
+) -> None:
+    async with stand(by_words({})) as running, wire(running.port) as connection:
+        asked = {"x-request-id": "mine", "x-macaron-trace": "1"}
+        await connection.send(request("POST", CHAT, {**asked, **ending}, body=chat_body()))
+        answer = await connection.answer()
+        assert answer.status == 200
+        assert json.loads(answer.body)["choices"][0]["finish_reason"] == "stop"
+        assert sorted(answer.headers.keys() - {"connection", "server"}) == [
+            "content-length",
+            "content-type",
+            "date",
+            "x-macaron-adapter",
+            "x-macaron-hops",
+            "x-macaron-session",
+            "x-request-id",
+        ]
+        assert answer.headers.get("connection") == ending.get("connection")
+
+
 async def test_garbage_is_400(stand: Standing) -> None:
     async with stand(by_words({})) as running:
         for data in (b"\x16\x03\x01\x02\x00\x01\x00\n\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):

@@ -18,7 +18,7 @@ from macaron.mol.turn import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.keys import Caller
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
-from macaron.server.respond import JSON, Headers, fault, request_id, send_body, send_error
+from macaron.server.respond import JSON, Headers, Respond, fault, request_id, send_body, send_error
 from macaron.server.service import Service
 from macaron.server.stream import ChunkWriter, EventStream
 from macaron.wire.chat import MEDIA_FIELDS, ChatRequest, chat_request
@@ -72,6 +72,7 @@ class _Exchange:
         self._chunks: ChatStream | None = None
         self._headers: Headers = ()
         self._writer: ChunkWriter | None = None
+        self._respond: Respond | None = None
         self.status = 499
 
     async def run(self, scope: Scope, receive: Receive) -> None:
@@ -79,6 +80,7 @@ class _Exchange:
         headers = header_map(scope)
         self._headers = request_id(scope)
         self._writer = scope["state"].get("chunks")
+        self._respond = scope["state"].get("respond")
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
@@ -134,7 +136,8 @@ class _Exchange:
                     )
                     headers = (JSON, *self._headers, *_trace_headers(shown, event))
                 case Done():
-                    await send_body(self._send, 200, body, headers)
+                    if self._respond is None or not self._respond(body, headers):
+                        await send_body(self._send, 200, body, headers)
 
     async def _streamed(
         self, events: AsyncGenerator[TurnEvent, None], turn: TurnRequest, chat: ChatRequest, trace: bool

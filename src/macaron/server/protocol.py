@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from macaron.server.coalesce import CoalescingTransport
 from macaron.server.receive import Departure
+from macaron.server.respond import Headers
 from macaron.server.stream import ChunkWriter
 
 MAX_OVERHEAD = 65_536
@@ -99,7 +100,25 @@ class BoundedProtocol(HttpToolsProtocol):
         state = cycle.scope["state"]
         state["departure"] = self._departure = Departure(arrived=not cycle.more_body)
         state["chunks"] = self._chunks
+        state["respond"] = self._respond
         super()._start_asgi_task(cycle, app)
+
+    def _respond(self, body: bytes, headers: Headers) -> bool:
+        """See `respond.Respond`: what the cycle's `send` does with two messages, without checking our own headers."""
+        cycle = self._running
+        if cycle is None or cycle.response_started or cycle.disconnected:
+            return False
+        if not cycle.keep_alive or self.flow.write_paused:
+            return False
+        parts = [b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n" % len(body)]
+        for name, value in (*cycle.default_headers, *headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts += (b"\r\n", body)
+        self.transport.write(b"".join(parts))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""

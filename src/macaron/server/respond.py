@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,10 @@ from macaron.wire.errors import openai_error_body
 log = logging.getLogger("macaron.server")
 
 Headers = Sequence[tuple[bytes, bytes]]
+
+Respond = Callable[[bytes, Headers], bool]
+"""Writes a whole response to a POST with status 200, or returns False where only the ASGI wire can. The headers are
+written unchecked. Our protocol puts one into every request's state."""
 
 JSON = (b"content-type", b"application/json")
 
