@@ -193,6 +193,32 @@ async def test_a_piece_is_given_before_the_next_one_exists() -> None:
     assert text_of(rest) == " two"
 
 
+@pytest.mark.parametrize("limit", [0, 2, 9])
+async def test_what_the_sink_takes_is_not_yielded_and_the_rest_is_in_order(limit: int) -> None:
+    gate, taken, yielded = asyncio.Event(), list[EngineEvent](), list[EngineEvent]()
+
+    def sink(events: Sequence[EngineEvent]) -> bool:
+        gate.set()
+        if len(taken) >= limit:
+            return False
+        taken.extend(events)
+        return True
+
+    async with (
+        asyncio.timeout(10),
+        EngineDouble(lambda seen: Reply("one two three", gate=gate, gate_after=2)) as double,
+    ):
+        engine = engine_at(double)
+        async for batch in engine.answer(answer_hop(), sink):
+            yielded.extend(batch)
+        await engine.close()
+    assert (*taken, *yielded) == (
+        *(Delta(text="one"), Delta(text=" two"), Delta(text=" three"), Finish("stop")),
+        Usage(1, 3),
+    )
+    assert bool(taken) == bool(limit)
+
+
 async def test_closing_the_iterator_cancels_the_work_in_the_engine() -> None:
     async with EngineDouble(lambda seen: Reply("one two", gate=asyncio.Event(), gate_after=2)) as double:
         engine = engine_at(double)

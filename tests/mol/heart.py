@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from macaron.conversation import AnswerEvent, CallDelta, Delta, Finish, Hop, Item, Message, Text, ToolCall, ToolResult
-from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
+from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Sink
 from macaron.experience import Recorder
 from macaron.hcp import Loaded, load
+from macaron.mol.early import Early
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.lookup import TurnRequest
 from macaron.mol.observer import Event, Speculation
@@ -52,7 +53,7 @@ class InstantEngine:
         label = self.label(hop)
         return Choice(label if label in hop.choices else None, label)
 
-    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    async def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         self.hops.append(hop)
         yield self.script(hop)
 
@@ -93,11 +94,13 @@ class Heart:
         )
         self._count = 0
 
-    def start(self, items: Sequence[Item], **fields: Any) -> AsyncGenerator[TurnEvent, None]:
+    def start(
+        self, items: Sequence[Item], *, early: Early | None = None, **fields: Any
+    ) -> AsyncGenerator[TurnEvent, None]:
         """A turn, to be iterated."""
         self._count += 1
         request = TurnRequest(id=fields.pop("id", f"r{self._count}"), tenant="local", items=tuple(items), **fields)
-        return self.service.turns.run(request)
+        return self.service.turns.run(request, early)
 
     async def turn(self, items: Sequence[Item], **fields: Any) -> Outcome:
         """Run one turn to its end."""

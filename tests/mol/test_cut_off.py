@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from macaron.conversation import Answer, Delta, Finish, Step, Usage
-from macaron.engine.base import EngineEvent, HopRequest
+from macaron.engine.base import EngineEvent, HopRequest, Sink
 from macaron.errors import EngineError
 from macaron.hcp import Loaded
 from macaron.mol.events import Chosen
@@ -31,7 +31,7 @@ class Broken(InstantEngine):
         self.batches = batches
         self.then = then
 
-    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    async def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         for batch in self.batches:
             yield batch
         self.then()
@@ -115,15 +115,18 @@ async def test_leaving_a_dropped_speculation_is_not_mistaken_for_its_end() -> No
     """Who waits for the engine to let go is cancelled in the meantime, and has to notice."""
     closing, let_go = asyncio.Event(), asyncio.Event()
 
-    async def events() -> AsyncGenerator[Sequence[EngineEvent], None]:
-        try:
-            await asyncio.Event().wait()
-            yield []
-        finally:
-            closing.set()
-            await let_go.wait()
+    class Reluctant(Broken):
+        async def answer(
+            self, hop: HopRequest, sink: Sink | None = None
+        ) -> AsyncGenerator[Sequence[EngineEvent], None]:
+            try:
+                await asyncio.Event().wait()
+                yield []
+            finally:
+                closing.set()
+                await let_go.wait()
 
-    held = Held(HOP, events())
+    held = Held(HOP, Reluctant([], lambda: None), lambda _: False)
     await asyncio.sleep(0)
     dropping = asyncio.create_task(held.drop())
     await closing.wait()

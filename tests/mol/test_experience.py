@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from macaron.conversation import Answer, Delta, Finish, Item, Sampled, ToolCall, Usage
-from macaron.engine.base import EngineEvent, HopRequest
+from macaron.engine.base import EngineEvent, HopRequest, Sink
 from macaron.experience import Bounds, Consent, ExperienceFile, Recorder, Turn, create
 from macaron.hcp import Loaded
 from macaron.mol.events import Chosen
@@ -119,7 +119,9 @@ async def test_each_step_of_a_tool_loop_is_recorded(tmp_path: Path, loaded: Load
 
 async def test_what_a_client_broke_off_is_recorded_as_cancelled(tmp_path: Path, loaded: Loaded) -> None:
     class Endless(InstantEngine):
-        async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+        async def answer(
+            self, hop: HopRequest, sink: Sink | None = None
+        ) -> AsyncGenerator[Sequence[EngineEvent], None]:
             self.hops.append(hop)
             yield [Delta(0, "to be")]
             await asyncio.Event().wait()

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from macaron.conversation import Delta, Finish
-from macaron.engine.base import Engine, EngineEvent, HopRequest
+from macaron.engine.base import Engine, EngineEvent, HopRequest, Sink
 from macaron.errors import EngineError
 from macaron.mol.probe import PROMPTS, EngineProbe
 
@@ -26,7 +26,7 @@ class _Scripted:
         self.hops: list[HopRequest] = []
         self._answers = answers
 
-    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    async def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         self.hops.append(hop)
         yield [Delta(text="t0", logprobs=self._answers[hop.adapter])]
         yield [Finish("length")]

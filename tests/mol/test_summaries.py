@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from macaron.conversation import Item, ToolCall
-from macaron.engine.base import EngineEvent, HopRequest, Preempted
+from macaron.engine.base import EngineEvent, HopRequest, Preempted, Sink
 from macaron.errors import StoreError
 from macaron.hcp import Loaded
 from macaron.mol import notes, summaries
@@ -29,7 +29,7 @@ class Engine(InstantEngine):
     def say(self, hop: HopRequest) -> Any:
         return answering("the summary" if hop.kind == "summary" else LONG)
 
-    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    async def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         if hop.kind == "summary" and self.preempted:
             self.preempted -= 1
             raise Preempted("another hop goes first")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 import socket
 import time
 
@@ -253,6 +255,54 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(
             await settled(running)
         finally:
             stuck.close()
+
+
+async def test_a_client_that_reads_slowly_misses_nothing(stand: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = asyncio.Event()
+    pause = BoundedProtocol.pause_writing
+
+    def noticed(self: BoundedProtocol) -> None:
+        pause(self)
+        full.set()
+
+    monkeypatch.setattr(BoundedProtocol, "pause_writing", noticed)
+    text = "".join(f"{number:0400d} " for number in range(20_000))
+    async with stand(lambda seen: "L0" if seen.is_route else text) as running:
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(slow, ("127.0.0.1", running.port))
+        reader, writer = await asyncio.open_connection(sock=slow, limit=4096)
+        writer.write(request("POST", CHAT, body=chat_body(stream=True)))
+        data = bytearray()
+        with contextlib.closing(writer):
+            await asyncio.wait_for(full.wait(), 20)
+            while not data.endswith(b"\r\n0\r\n\r\n"):
+                data += await reader.read(65_536)
+    events = re.findall(rb"^data: (\{.*\})$", data, re.MULTILINE)
+    assert "".join(json.loads(event)["choices"][0]["delta"].get("content") or "" for event in events) == text
+
+
+@pytest.mark.parametrize("ending", [{"connection": "close"}, {}])
+async def test_a_whole_response_is_the_same_on_a_connection_that_stays(
+    stand: Standing, ending: dict[str, str | None]
+) -> None:
+    async with stand(by_words({})) as running, wire(running.port) as connection:
+        asked = {"x-request-id": "mine", "x-macaron-trace": "1"}
+        await connection.send(request("POST", CHAT, {**asked, **ending}, body=chat_body()))
+        answer = await connection.answer()
+        assert answer.status == 200
+        assert json.loads(answer.body)["choices"][0]["finish_reason"] == "stop"
+        assert sorted(answer.headers.keys() - {"connection", "server"}) == [
+            "content-length",
+            "content-type",
+            "date",
+            "x-macaron-adapter",
+            "x-macaron-hops",
+            "x-macaron-session",
+            "x-request-id",
+        ]
+        assert answer.headers.get("connection") == ending.get("connection")
 
 
 async def test_garbage_is_400(stand: Standing) -> None:

@@ -6,7 +6,7 @@ its own beyond caches that cannot change an answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -85,6 +85,9 @@ class Queued(Struct, frozen=True):
 
 
 EngineEvent = AnswerEvent | Queued
+
+Sink = Callable[[Sequence[EngineEvent]], bool]
+"""Takes the events of a batch, or returns False and has not touched them. It must be quick."""
 
 
 class Preempted(EngineError):
@@ -193,11 +196,12 @@ class Engine(Protocol):
         """
         ...
 
-    def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """Run an answer or summary hop. Yields batches: what arrived together is yielded together.
 
         Every choice ends with a `Finish`; a `Usage` comes last where the engine counts. Log-probabilities that only
-        `hop.sampled` asks for are in no `Delta`.
+        `hop.sampled` asks for are in no `Delta`. An engine may offer a batch to `sink` where it arrives, only while the
+        next one is awaited: what the sink takes is not yielded.
 
         Raises:
             BadRequest: the engine refused the request; the message is the engine's own.

@@ -25,7 +25,7 @@ EVENT_LIMIT: Final = 8_388_608
 class EventParser:
     """Turns the bytes of one streamed answer into events, however they are cut into pieces.
 
-    After an error the events that came before it are still given: `feed` returns them, and the next call raises.
+    After an error the events that came before it are still given: `feed` returns them, and every later call raises.
 
     Args:
         choices: how many the request asked for; a stream that breaks off before all of them ended is an error.
@@ -68,9 +68,9 @@ class EventParser:
             for payload in self._frames.feed(data):
                 self._take(payload, events)
         except MacaronError as error:
+            self._fault = error
             if not events:
                 raise
-            self._fault = error
         return events
 
     def finish(self) -> list[AnswerEvent]:

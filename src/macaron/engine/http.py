@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from macaron.conversation import AnswerEvent, Delta, Usage
-from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest
+from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Sink
 from macaron.engine.dialect import EventParser, encode_body, error_from_reply, events_from_completion
 from macaron.engine.labels import parse_label
 from macaron.engine.link.base import Link, Reply
@@ -97,7 +97,7 @@ class HttpEngine(ABC):
         body = self._render(hop, hop.options, fields, hop.prefill)
         return choice_from(await self._complete(body, hop.timeout), hop.choices, hop.prefill)
 
-    async def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    async def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """See `Engine.answer`. Closing the iterator closes the connection, upon which the server ends its work."""
         body = await self._answer_body(hop)
         choices, shown = _choices(hop.options), not hop.sampled or bool(hop.options.get("logprobs"))
@@ -111,24 +111,23 @@ class HttpEngine(ABC):
                 whole = Reply(reply.status, reply.headers, await reply.read())
                 yield _events(whole, choices, sampled=hop.sampled, logprobs=shown)
                 return
-            chunks = aiter(reply.chunks())
-            while not parser.ended:
+            intake = _Intake(parser, sink)
+            more = True
+            while more and not parser.ended:
                 try:
-                    data = await anext(chunks)
-                except StopAsyncIteration:
-                    break
+                    more = await reply.pour(intake.take)
                 except EngineError:
-                    if not parser.complete:
+                    if parser.ended or not parser.complete:
                         raise
-                    break
-                events = parser.feed(data)
-                if events:
-                    yield events
+                    more = False
+                if intake.events:
+                    yield intake.events
+                    intake.events = []
             last = parser.finish()
             if last:
                 yield last
             with suppress(EngineError):
-                await Deadline(DRAIN_TIMEOUT).bound(anext(chunks, None))
+                await Deadline(DRAIN_TIMEOUT).bound(anext(aiter(reply.chunks()), None))
 
     async def health(self) -> Health:
         """See `Engine.health`."""
@@ -222,6 +221,23 @@ class HttpEngine(ABC):
         if len(bases) == 1 and bases[0].max_model_len:
             self._context_length = bases[0].max_model_len
         return cards
+
+
+class _Intake:
+    """Parses the pieces of an answer where they arrive. `events` are those that the sink has not taken."""
+
+    def __init__(self, parser: EventParser, sink: Sink | None) -> None:
+        self._parser = parser
+        self._sink = sink
+        self.events: list[AnswerEvent] = []
+
+    def take(self, data: bytes) -> bool:
+        """See `StreamReply.pour`."""
+        events = self._parser.feed(data)
+        if events and (self._sink is None or not self._sink(events)):
+            self.events = events
+            return False
+        return not self._parser.ended
 
 
 class Deadline:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from msgspec import Struct
 
-from macaron.engine.base import EngineEvent, HopRequest
+from macaron.engine.base import Engine, EngineEvent, HopRequest, Sink
 
 HELD_BATCHES = 4096
 
@@ -27,13 +27,18 @@ class Started(Struct, frozen=True):
 
 
 class Held:
-    """Reads the answer of `hop` ahead. Nothing of it reaches anyone before `release`; `drop` ends it in the engine."""
+    """Reads the answer of `hop` ahead. Nothing of it reaches anyone before `release`; `drop` ends it in the engine.
 
-    def __init__(self, hop: HopRequest, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+    What comes while whoever it was released to waits goes to `sink` first.
+    """
+
+    def __init__(self, hop: HopRequest, engine: Engine, sink: Sink) -> None:
         self.hop = hop
         self.started = Started.now()
+        self._sink = sink
+        self._awaited = False
         self._batches: asyncio.Queue[Sequence[EngineEvent] | Exception | None] = asyncio.Queue(HELD_BATCHES)
-        self._task = asyncio.get_running_loop().create_task(self._read(events), name="speculative answer")
+        self._task = asyncio.get_running_loop().create_task(self._read(engine), name="speculative answer")
 
     async def release(self) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """What was held, as one batch, then the rest as it comes."""
@@ -51,7 +56,9 @@ class Held:
     async def _next(self) -> tuple[list[EngineEvent], Exception | bool]:
         """Everything that has been read, and how it ended, if it has."""
         events: list[EngineEvent] = []
+        self._awaited = True
         batch = await self._batches.get()
+        self._awaited = False
         while batch is not None and not isinstance(batch, Exception):
             events.extend(batch)
             if self._batches.empty():
@@ -65,9 +72,13 @@ class Held:
         # Not awaited itself: the end of this task must not be taken for the end of the one that waits.
         await asyncio.wait((self._task,))
 
-    async def _read(self, events: AsyncGenerator[Sequence[EngineEvent], None]) -> None:
+    def _pass(self, events: Sequence[EngineEvent]) -> bool:
+        """Nothing overtakes what is in the queue."""
+        return self._awaited and self._batches.empty() and self._sink(events)
+
+    async def _read(self, engine: Engine) -> None:
         try:
-            async with aclosing(events) as batches:
+            async with aclosing(engine.answer(self.hop, self._pass)) as batches:
                 async for batch in batches:
                     await self._batches.put(batch)
         except Exception as error:

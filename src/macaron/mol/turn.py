@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from macaron.conversation import Answer, Finish, Hop, Step, Usage
-from macaron.engine.base import Engine, EngineEvent, HopRequest
+from macaron.engine.base import Engine, EngineEvent, HopRequest, Sink
 from macaron.errors import BadRequest, EngineError, MacaronError
 from macaron.hcp.schema import Contract
 from macaron.ids import Ids
@@ -19,6 +19,7 @@ from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.collect import Collector
 from macaron.mol.doubts import Doubts
+from macaron.mol.early import Early, Shortcut
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.experience import Experience, Said
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
@@ -126,22 +127,25 @@ class Turns:
         """Names of all adapters that turns may choose here."""
         return frozenset(item.engine_name for item in self._force.registry.specialists if item.engine_name)
 
-    async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
+    async def run(self, request: TurnRequest, early: Early | None = None) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
+
+        After the first pieces the others may go to `early` instead, which spares waking the reader for each.
 
         Raises:
             MacaronError: before `Chosen` nothing has happened that the client could see.
         """
         # All in one generator: another around the answer would be passed by every piece of it, at 0.1 µs or more.
         begun = time.perf_counter()
+        collector = Collector()
+        shortcut = Shortcut(collector, early)
         with self._deciding:
-            asked = await self._ask(request)
+            asked = await self._ask(request, shortcut)
         frame, decision = asked.frame, asked.decision
         if self._residency.absent:
             # A turn that is deciding holds all adapters, so that none could leave to make room.
             await self._residency.present(asked.hop.adapter)
         before = (decision.hop,) if decision.hop else ()
-        collector = Collector()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
         chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
         try:
@@ -158,6 +162,7 @@ class Turns:
                             yield chosen
                             chosen = None
                         yield deltas
+                        shortcut.open = True
                 if collector.calling:
                     self._residency.keep(asked.hop.adapter, TOOL_SECONDS)
             if not collector.finished:
@@ -193,28 +198,28 @@ class Turns:
             said = Said(steps, answers, collector.sampled, collector.usage)
             self._experience.keep(asked.frame, asked.hop, asked.decision.reason, said)
 
-    async def _ask(self, request: TurnRequest) -> Asked:
+    async def _ask(self, request: TurnRequest, sink: Sink) -> Asked:
         head = head_digest(request.system, request.tools)
         found = await find(self._store, request, head, self._item_digests)
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
         session = request.session or (found.parent.session if found.parent else self._ids.new("sess_"))
-        decision = await self._decide(request, found, session)
+        decision = await self._decide(request, found, session, sink)
         frame = self._frame(request, found, decision, head, session)
         held = decision.held
         hop = held.hop if held else await self._answer_hop(request, found, decision.specialist)
-        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop))
+        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop, sink))
 
     # --- who answers -----------------------------------------------------------------------------------------------
 
-    async def _decide(self, request: TurnRequest, found: Found, session: str) -> Decision:
+    async def _decide(self, request: TurnRequest, found: Found, session: str, sink: Sink) -> Decision:
         if (fixed := self._fixed(request, found, session)) is not None:
             return fixed
         if (known := self._router.known(request, found)) is not None:
             return Decision(self._of_session(known.specialist, session), known.reason)
         with self._activity:
             predicted = self._predict(found, session)
-            held = await self._speculate(request, found, predicted) if predicted is not None else None
+            held = await self._speculate(request, found, predicted, sink) if predicted is not None else None
             try:
                 routed = await self._router.route(request, found)
             except BaseException:
@@ -272,9 +277,9 @@ class Turns:
             return None
         return self._of_session(predicted, session)
 
-    async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist) -> Held:
+    async def _speculate(self, request: TurnRequest, found: Found, predicted: Specialist, sink: Sink) -> Held:
         hop = await self._answer_hop(request, found, predicted)
-        return Held(hop, self._engine.answer(hop))
+        return Held(hop, self._engine, sink)
 
     # --- the answer ------------------------------------------------------------------------------------------------
 

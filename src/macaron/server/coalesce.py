@@ -25,6 +25,13 @@ class CoalescingTransport(asyncio.Transport):
             self._loop.call_soon(self._flush)
         self._pieces.append(bytes(data))
 
+    def write_now(self, data: bytes) -> None:
+        """Write a piece that comes alone and has nothing to wait for; it never overtakes what was written before."""
+        if self._pieces:
+            self._pieces.append(data)
+        else:
+            self._transport.write(data)
+
     def close(self) -> None:
         """See `asyncio.BaseTransport`: what was written is sent first."""
         self._flush()

@@ -21,9 +21,9 @@ from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.server.admission import RETRY_AFTER
 from macaron.server.receive import CancelOnDisconnect, ClientLeft, header_map, read_body
 from macaron.server.requests import turn_request
-from macaron.server.respond import JSON, Headers, error_headers, fault, send_body
+from macaron.server.respond import JSON, Headers, Respond, error_headers, fault, send_body
 from macaron.server.service import Service
-from macaron.server.stream import EventStream
+from macaron.server.stream import ChunkWriter, EventStream
 from macaron.wire.parts import TurnParts
 
 log = logging.getLogger("macaron.server")
@@ -163,6 +163,8 @@ class Exchange(Generic[R]):
         self._stream: EventStream | None = None
         self._format: StreamFormat | None = None
         self._headers: Headers = ()
+        self._writer: ChunkWriter | None = None
+        self._respond: Respond | None = None
         self.status = 499
 
     async def run(self, scope: Scope, receive: Receive) -> None:
@@ -170,6 +172,8 @@ class Exchange(Generic[R]):
         service, dialect = self._service, self._dialect
         headers = header_map(scope)
         self._headers = dialect.headers(scope)
+        self._writer = scope["state"].get("chunks")
+        self._respond = scope["state"].get("respond")
         caller = service.keys.authenticate(headers)
         caller.require("chat", "This endpoint")
         # Who would be refused is, before a body is read. The place is taken once the request is known to be good.
@@ -189,7 +193,7 @@ class Exchange(Generic[R]):
             # Which turns run it is decided once it has a place: what is in force may change while it waits.
             async with (
                 service.admission.place(caller.tenant),
-                aclosing(service.turns_of(caller.tenant).run(turn)) as events,
+                aclosing(service.turns_of(caller.tenant).run(turn, self._put if request.stream else None)) as events,
             ):
                 await (self._streamed if request.stream else self._whole)(events, turn.id, request, trace)
             self.status = 200
@@ -223,7 +227,8 @@ class Exchange(Generic[R]):
                     body = self._dialect.whole(told, request, event)
                     headers = (JSON, *self._headers, *trace_headers(shown, event))
                 case Done():
-                    await send_body(self._send, 200, body, headers)
+                    if self._respond is None or not self._respond(body, headers):
+                        await send_body(self._send, 200, body, headers)
 
     async def _streamed(self, events: AsyncGenerator[TurnEvent, None], name: str, request: R, trace: bool) -> None:
         last = b""
@@ -237,7 +242,9 @@ class Exchange(Generic[R]):
                 case Chosen():
                     self._service.metrics.turn(event.specialist.label, event.reason)
                     shown = event if trace else None
-                    stream = self._stream = EventStream(self._send, (*self._headers, *trace_headers(shown)))
+                    stream = self._stream = EventStream(
+                        self._send, (*self._headers, *trace_headers(shown)), self._writer
+                    )
                     told = Told(name, int(time.time()), self._service.served, shown)
                     self._format = self._dialect.stream(told, request)
                     chunks = self._format.chunks
@@ -245,6 +252,14 @@ class Exchange(Generic[R]):
                     last = self._format.finish(event)
                 case Done() if stream is not None:
                     await stream.end(last)
+
+    def _put(self, deltas: Sequence[Delta]) -> bool:
+        """See `mol.early.Early`."""
+        if self._stream is None or self._format is None or not self._stream.open:
+            return False
+        if data := self._format.chunks(deltas):
+            self._stream.put(data)
+        return True
 
 
 def told_error(scope: Scope, error: Exception) -> MacaronError:

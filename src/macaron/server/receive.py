@@ -34,8 +34,8 @@ async def read_body(scope: Scope, receive: Receive, limit: int, timeout: float) 
     declared = header_map(scope).get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(limit)
-    arrived: Callable[[], bool] | None = scope["state"].get("arrived")
-    if arrived is not None and arrived():
+    departure: Departure | None = scope["state"].get("departure")
+    if departure is not None and departure.arrived:
         return await _gathered(receive, limit)
     try:
         async with asyncio.timeout(timeout):
@@ -65,11 +65,17 @@ def _too_large(limit: int) -> TooLarge:
 
 
 class Departure:
-    """Tells at most one listener that a request's client has left. The protocol puts one into every request's state."""
+    """Tells at most one listener that a request's client has left. The protocol puts one into every request's state.
 
-    __slots__ = ("_listener", "happened")
+    Attributes:
+        arrived: the whole request is here.
+        happened: the client has left.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_listener", "arrived", "happened")
+
+    def __init__(self, *, arrived: bool = False) -> None:
+        self.arrived = arrived
         self.happened = False
         self._listener: Callable[[], None] | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -23,6 +23,10 @@ log = logging.getLogger("macaron.server")
 Headers = Sequence[tuple[bytes, bytes]]
 
 MESSAGES = "/v1/messages"
+
+Respond = Callable[[bytes, Headers], bool]
+"""Writes a whole response to a POST with status 200, or returns False where only the ASGI wire can. The headers are
+written unchecked. Our protocol puts one into every request's state."""
 
 JSON = (b"content-type", b"application/json")
 

@@ -195,3 +195,95 @@ async def test_many_streams_do_not_disturb_each_other(servers: Servers, connect:
     bodies = await asyncio.gather(*(one(number) for number in range(30)))
     assert bodies == [f"{number}.".encode() * 20 for number in range(30)]
     assert len(server.peers) <= 8
+
+
+async def test_pieces_are_poured_where_they_arrive_until_that_is_enough(servers: Servers, connect: Connect) -> None:
+    taken = asyncio.Semaphore(0)
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(CHUNKED)
+        for number in range(4):
+            await taken.acquire()
+            await peer.send(chunk(b"%d" % number))
+        await taken.acquire()
+        await peer.send(chunk(b""))
+
+    got: list[bytes] = []
+
+    def take(piece: bytes) -> bool:
+        got.append(piece)
+        taken.release()
+        return piece != b"1"
+
+    server = await servers.start(script)
+    async with asyncio.timeout(PATIENCE), connect(server.origin).stream("POST", "/x", b"{}") as reply:
+        taken.release()
+        assert await reply.pour(take) is True
+        assert got == [b"0", b"1"]
+        assert await reply.pour(take) is False
+    assert got == [b"0", b"1", b"2", b"3"]
+
+
+async def test_what_came_before_a_break_is_poured_first(servers: Servers, connect: Connect) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(CHUNKED + chunk(b"abc"))
+        peer.close()
+
+    server = await servers.start(script)
+    got: list[bytes] = []
+
+    def take(piece: bytes) -> bool:
+        got.append(piece)
+        return True
+
+    async with connect(server.origin).stream("GET", "/x") as reply:
+        with pytest.raises(EngineError, match="in the middle of a response"):
+            await reply.pour(take)
+    assert got == [b"abc"]
+
+
+@pytest.mark.parametrize("early", [True, False])
+async def test_what_pouring_raises_reaches_the_reader(servers: Servers, connect: Connect, early: bool) -> None:
+    go = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(CHUNKED + (chunk(b"abc") if early else b""))
+        await go.wait()
+        await peer.send(b"" if early else chunk(b"abc"))
+
+    def refuse(piece: bytes) -> bool:
+        raise ValueError(piece)
+
+    server = await servers.start(script)
+    async with asyncio.timeout(PATIENCE), connect(server.origin).stream("GET", "/x") as reply:
+        go.set()
+        with pytest.raises(ValueError, match="abc"):
+            await reply.pour(refuse)
+
+
+async def test_nothing_is_poured_after_a_cancel(servers: Servers, connect: Connect) -> None:
+    arrived, cancelled, sent = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    got: list[bytes] = []
+
+    def take(piece: bytes) -> bool:
+        got.append(piece)
+        arrived.set()
+        return True
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(CHUNKED + chunk(b"a"))
+        await cancelled.wait()
+        await peer.send(chunk(b"b"))
+        sent.set()
+
+    server = await servers.start(script)
+    async with asyncio.timeout(PATIENCE), connect(server.origin).stream("GET", "/x") as reply:
+        pouring = asyncio.create_task(reply.pour(take))
+        await arrived.wait()
+        pouring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pouring
+        cancelled.set()
+        await sent.wait()
+        assert await anext(reply.chunks()) == b"b"
+    assert got == [b"a"]

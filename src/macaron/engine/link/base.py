@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -48,6 +48,14 @@ class StreamReply(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Pieces of the body; what has arrived together comes as one piece, nothing is held back."""
+        ...
+
+    async def pour(self, take: Callable[[bytes], bool]) -> bool:
+        """Give `take` the pieces of the body until it returns False or the body has ended; whether there may be more.
+
+        `take` is called where the bytes arrive, which saves waking a task for each piece: it must be quick. What it
+        raises is raised here, and cancelling ends it at once. Between two calls pieces wait as for `chunks`.
+        """
         ...
 
     async def read(self) -> bytes:

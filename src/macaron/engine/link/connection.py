@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
 
     # What the link asks for
 
-    def send(self, call: Call) -> tuple[Exchange, asyncio.Future[None]]:
+    def send(self, call: Call) -> tuple[Exchange, asyncio.Future[bool]]:
         """Write a request; the future is done when the response is ready (or whole), or has failed."""
         waiter = self.loop.create_future()
         exchange = self._exchange = Exchange(self, call, waiter, self._limits.body)
@@ -287,9 +287,9 @@ class Connection(asyncio.Protocol):
             self._keeper.watch(self.deadline)
         if exchange.call.whole:
             return
+        exchange.wake()
         if exchange.size > _HIGH_WATER:
             exchange.throttle()
-        exchange.wake()
 
     def _unreadable(self, exchange: Exchange, error: httptools.HttpParserError) -> None:
         self._clean = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -53,11 +53,11 @@ class Exchange:
     """
 
     __slots__ = (
-        "_connection", "_joined", "_limit", "_paused", "_waiter", "begun", "call", "complete", "failure", "headers",
-        "parts", "ready", "size", "stale", "status",
+        "_connection", "_joined", "_limit", "_paused", "_pouring", "_waiter", "begun", "call", "complete", "failure",
+        "headers", "parts", "ready", "size", "stale", "status",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, call: Call, waiter: asyncio.Future[None], limit: int) -> None:
+    def __init__(self, connection: Connection, call: Call, waiter: asyncio.Future[bool], limit: int) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.call = call
@@ -72,15 +72,24 @@ class Exchange:
         self._joined = bytearray()
         self._limit = limit
         self._paused = False
-        self._waiter: asyncio.Future[None] | None = waiter
+        self._pouring: Callable[[bytes], bool] | None = None
+        self._waiter: asyncio.Future[bool] | None = waiter
 
     def wake(self) -> None:
-        """Let the waiter look again."""
+        """Let the waiter look again, unless it is poured what has come and wants more."""
         waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        if waiter is None or waiter.done():
+            return
+        enough = False
+        if self._pouring is not None and self.parts:
+            try:
+                enough = not self._pouring(self.take())
+            except Exception as error:
+                waiter.set_exception(error)
+                return
+            if not (enough or self.complete or self.failure is not None):
+                return
+        waiter.set_result(enough)
 
     def fail(self, error: EngineError) -> None:
         """End the response with an error; the first one stays."""
@@ -132,6 +141,25 @@ class Exchange:
             self._waiter = waiter = self._connection.loop.create_future()
             await waiter
         return self.take()
+
+    async def pour(self, take: Callable[[bytes], bool]) -> bool:
+        """See `StreamReply.pour`."""
+        while True:
+            if self.parts:
+                if not take(self.take()):
+                    return True
+            elif self.complete:
+                return False
+            elif self.failure is not None:
+                raise self.failure
+            else:
+                self._waiter = waiter = self._connection.loop.create_future()
+                self._pouring = take
+                try:
+                    if await waiter:
+                        return True
+                finally:
+                    self._pouring = None
 
     async def read(self) -> bytes:
         """The rest of the body; see `StreamReply.read`.

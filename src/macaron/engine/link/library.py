@@ -12,8 +12,8 @@ import asyncio
 import io
 import math
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,7 +44,7 @@ class LibraryReply:
         self._end = math.inf if end is None else end
         self._timeout = timeout
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """See `StreamReply.chunks`."""
         content, clock = self._response.content, asyncio.get_running_loop().time
         while True:
@@ -61,6 +61,14 @@ class LibraryReply:
                 yield piece
             elif content.at_eof():
                 return
+
+    async def pour(self, take: Callable[[bytes], bool]) -> bool:
+        """See `StreamReply.pour`; aiohttp has no place where the bytes arrive."""
+        async with aclosing(self.chunks()) as pieces:
+            async for piece in pieces:
+                if not take(piece):
+                    return True
+        return False
 
     async def read(self) -> bytes:
         """See `StreamReply.read`."""

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from macaron.conversation import AnswerEvent, Delta, Usage
-from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Queued
+from macaron.engine.base import Capabilities, ChatMessage, Choice, EngineEvent, Health, HopRequest, Queued, Sink
 from macaron.engine.link.base import Limits as LinkLimits
 from macaron.engine.link.base import LinkFactory
 from macaron.engine.llamacpp.choices import ROUTE_TOKENS, ChoicePlan, plan_choice
@@ -146,7 +146,7 @@ class LlamaCppEngine:
                         usage = next((event for event in events if isinstance(event, Usage)), usage)
         return Choice(plan.label(text), plan.prefill + text, usage, queued)
 
-    def answer(self, hop: HopRequest) -> AsyncGenerator[Sequence[EngineEvent], None]:
+    def answer(self, hop: HopRequest, sink: Sink | None = None) -> AsyncGenerator[Sequence[EngineEvent], None]:
         """Events of an answer or summary hop, after `Queued`; see `Engine.answer`.
 
         Raises:
