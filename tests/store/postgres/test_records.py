@@ -147,6 +147,25 @@ async def test_a_tree_that_is_used_again_stays(replica: Replica, clock: Clock) -
     assert [record.id for record in await mine.lineage("t", "child", PLENTY)] == ["root", "child"]
 
 
+async def test_eviction_does_not_wait_for_a_record_in_use_and_leaves_its_tree(
+    address: str, replica: Replica, clock: Clock
+) -> None:
+    mine = replica(Limits(max_age=100.0), clock=clock)
+    for record in (make("root"), make("child", make("root")), make("other")):
+        await mine.put_record(record)
+    clock.now += 1000
+    user = await asyncpg.connect(address)
+    async with user.transaction():
+        await user.execute("SELECT 1 FROM macaron.records WHERE id = 'child' FOR UPDATE")
+        async with asyncio.timeout(4):
+            await mine.expire()
+    await user.close()
+    assert [record.id for record in await mine.lineage("t", "child", PLENTY)] == ["root", "child"]
+    assert await mine.record("t", "other") is None
+    await mine.expire()
+    assert await mine.record("t", "root") is None
+
+
 async def test_what_continues_a_record_that_was_deleted_meanwhile_still_grows_old(
     replica: Replica, clock: Clock
 ) -> None:
@@ -257,7 +276,7 @@ QUERIES = [
     (records.FIND, (b"t", b"r")),
     (records.NEEDED, (b"t", b"r")),
     (records.DOOMED, (1.0, 1, 10)),
-    (records.HOLD, ([1], [1])),
+    (records.HOLD, ([1],)),
     (records.DROP, ([1], 1.0)),
 ]
 

@@ -1,8 +1,9 @@
 """Records and their entries in PostgreSQL.
 
-Rows are locked in this order: a record, the conversation it is part of, a row of the counters. What locks more than
-that takes records in the order of their numbers, in which a root comes before its tree. What all records take is the
-sum of the counters: with one row no two writes could commit at once, so each takes one by chance.
+Rows are locked in this order: a record, the conversation it is part of, a row of the counters. Leases are renewed in
+the order of the records' numbers, and eviction waits for no record, so nobody waits for somebody who waits for him.
+What all records take is the sum of the counters: with one row no two writes could commit at once, so each takes one by
+chance.
 
 The limits of records hold but for what is being written while they are looked at.
 """
@@ -98,7 +99,7 @@ SELECT r.seq, tree.seq AS root FROM (
 ORDER BY r.seq DESC LIMIT $3"""
 
 # Who has the root keeps new records out of its tree.
-HOLD = "SELECT seq FROM records WHERE seq = ANY($1::bigint[]) OR seq = ANY($2::bigint[]) ORDER BY seq FOR UPDATE"
+HOLD = "SELECT seq FROM records WHERE seq = ANY($1::bigint[]) FOR UPDATE SKIP LOCKED"
 
 # What was used before its root was held is not old any more.
 DROP = """
@@ -266,8 +267,7 @@ class PostgresRecords:
             doomed = await connection.fetch(DOOMED, oldest, SLICE, SLICE) if mine else []
             if not doomed:
                 return False
-            numbers, roots = [row[0] for row in doomed], list({row[1] for row in doomed})
-            await connection.fetch(HOLD, numbers, roots)
+            numbers = await _held(connection, doomed)
             count, size = await connection.fetchrow(DROP, numbers, oldest)
             await _count(connection, -count, -size)
             return bool(count)
@@ -297,6 +297,14 @@ async def _append(connection: Connection, scope: str, append: Append) -> int | N
     ids, bodies = [raw(entry.id) for entry in append.entries], [entry.body for entry in append.entries]
     await connection.execute(ADD, found[0], found[1], ids, bodies)
     return size
+
+
+async def _held(connection: Connection, doomed: Sequence[Any]) -> list[int]:
+    """The numbers of those that are locked now. A tree of which somebody uses anything at this moment is left alone."""
+    wanted = {number for row in doomed for number in row}
+    held = {row[0] for row in await connection.fetch(HOLD, list(wanted))}
+    in_use = {root for number, root in doomed if number not in held or root not in held}
+    return [number for number, root in doomed if root not in in_use]
 
 
 async def _count(connection: Connection, records: int, size: int) -> None:
