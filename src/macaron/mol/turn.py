@@ -169,12 +169,10 @@ class Turns:
                 raise EngineError("The engine ended its answer without a finish.")
         except BaseException as error:
             self._cut_off(asked, collector, record, before, error)
-            self._doubts.failed(asked.hop, error)
             raise
         if chosen is not None:
             yield chosen
         answers = collector.answers()
-        self._doubts.saw(asked.hop, answers[0])
         hops = (*before, record.hop(collector, "ok"))
         steps = steps_from(frame, answers, hops, collector.usage)
         committed = self._store.put_steps(steps)
@@ -184,13 +182,17 @@ class Turns:
         except BaseException:
             self._background.start(_settled(committed), f"commit of {frame.request.id}")
             raise
-        self._observer.hop(hops[-1])
-        if self._force.trials:
-            self._compare(frame, hops[-1], answers[0])
+        self._seen(asked, hops[-1], answers[0])
         await committed
         # After the terminal event has been written, which it must not keep waiting.
         asyncio.get_running_loop().call_soon(self._afterwards, asked, steps, answers, collector)
         yield Done()
+
+    def _seen(self, asked: Asked, hop: Hop, answer: Answer) -> None:
+        self._doubts.saw(asked.hop, answer)
+        self._observer.hop(hop)
+        if self._force.trials:
+            self._compare(asked.frame, hop, answer)
 
     def _afterwards(self, asked: Asked, steps: Sequence[Step], answers: Sequence[Answer], collector: Collector) -> None:
         self._summarise(asked.frame, asked.hop, steps, answers, collector.usage)
@@ -350,6 +352,7 @@ class Turns:
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
         frame = asked.frame
+        self._doubts.failed(asked.hop, error)
         failed = not isinstance(error, asyncio.CancelledError | GeneratorExit)
         code = error.code if isinstance(error, MacaronError) else None
         outcome = (code or "failed")[:OUTCOME_LENGTH] if failed else "cancelled"
