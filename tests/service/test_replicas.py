@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -224,6 +225,14 @@ def test_a_rolling_restart_under_load_loses_nothing_that_was_acknowledged(
     assert clients.acknowledged - kept == set()
 
 
+def routes_to(desk: Desk, said: str) -> bool:
+    """Whether a replica has followed. Until it has, it may ask for what the other one has had unloaded: services do not
+    agree on that, as `docs/adapters.md` says."""
+    with suppress(AssertionError):
+        return desk.answers(1) == {said}
+    return False
+
+
 @pytest.mark.slow
 def test_both_follow_the_registrys_document_where_they_share_the_folder_of_adapters(
     tmp_path: Path, profile: Callable[..., str], postgres: PostgresServer
@@ -250,4 +259,4 @@ def test_both_follow_the_registrys_document_where_they_share_the_folder_of_adapt
             assert len(double.loads) == 1
             there.run("rollback", "L4")
             assert there.answers(2) == {"from L0"}
-            until(lambda: here.answers(1) == {"from L0"}, 20, "the first replica follows")
+            until(lambda: routes_to(here, "from L0"), 20, "the first replica follows")
