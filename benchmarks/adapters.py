@@ -217,8 +217,7 @@ def _running_vllm(models: Path, log: Path, lora: list[str]) -> Iterator[tuple[st
     argv = [str(vllm.PYTHON), "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1", "--port", str(port)]
     argv += ["--model", str(models / "base"), "--served-model-name", "base", "--dtype", "float32", "--enforce-eager"]
     argv += ["--max-model-len", str(SLOT_CONTEXT), *lora]
-    switches = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
-    with Process("vLLM", argv, log, {**vllm.OFFLINE, **switches}, log.parent) as process:
+    with Process("vLLM", argv, log, vllm.SWITCHES, log.parent) as process:
         process.wait_ready(port, "/health", READY_SECONDS)
         yield f"http://127.0.0.1:{port}", process
 

@@ -29,6 +29,14 @@ CONTEXT = 2048
 START_SECONDS = 240.0
 BUILD_SECONDS = 240.0
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+SWITCHES = {
+    **OFFLINE,
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+    # Log-probabilities are ranked by a function that is compiled anew for batches of another size, in spite of
+    # `--enforce-eager`; nothing else runs meanwhile, for half a minute on a busy machine.
+    "TORCHDYNAMO_DISABLE": "1",
+}
 
 
 def built_models(weights: Path) -> Path:
@@ -57,7 +65,7 @@ def serving_vllm(models: Path, log: Path) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [PYTHON, *_arguments(models, port)],
-            env={**os.environ, **OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"},
+            env={**os.environ, **SWITCHES},
             cwd=log.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
