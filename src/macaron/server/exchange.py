@@ -133,7 +133,7 @@ async def see_through(exchange: Answering, service: Service, endpoint: str, scop
         await exchange.run(scope, receive)
         status = exchange.status
     except ClientLeft:
-        pass
+        pass  # nobody is there to be told; 499 is what is counted
     except asyncio.CancelledError:
         # Only the end of the service comes from outside; who waits is told rather than left with half an answer.
         status = Unavailable.status

@@ -9,7 +9,7 @@ from typing import Any
 
 from macaron.conversation import Item, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from macaron.errors import BadRequest
-from macaron.wire.chat_options import client_metadata, end_user, engine_options, refuse_rest, usage_wanted
+from macaron.wire.chat_options import INERT, REFUSED, client_metadata, end_user, engine_options, usage_wanted
 from macaron.wire.fields import (
     array,
     boolean,
@@ -19,6 +19,7 @@ from macaron.wire.fields import (
     mapping,
     one_of,
     refuse,
+    refuse_rest,
     refuse_unknown,
     required,
     short,
@@ -70,7 +71,7 @@ def chat_request(body: bytes) -> ChatRequest:
     )
     # A hint for whoever spreads requests over engines; here a prompt's prefix is found without it.
     take(fields, "prompt_cache_key", short, "")
-    refuse_rest(fields)
+    refuse_rest(fields, INERT, REFUSED)
     return request
 
 

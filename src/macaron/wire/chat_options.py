@@ -199,14 +199,14 @@ def end_user(fields: dict[str, Any], metadata: dict[str, str]) -> str:
     return next((name for name in (*names, metadata.get("user_id", "")) if name), "")
 
 
-_INERT: dict[str, tuple[Any, ...]] = {
+INERT: dict[str, tuple[Any, ...]] = {
     "store": (False,),
     "service_tier": ("auto", "default"),
     "modalities": (["text"],),
     "prompt_cache_retention": ("in_memory", "in-memory", "24h"),
 }
 
-_REFUSED = {
+REFUSED = {
     "audio": "spoken answers are not made here",
     "function_call": "use `tool_choice`",
     "functions": "use `tools`",
@@ -215,18 +215,3 @@ _REFUSED = {
     "prompt_cache_options": "how long prompts stay cached is the engine's choice; `prompt_cache_key` is a hint",
     "web_search_options": "no hosted web search is configured; offer a tool instead",
 }
-
-
-def refuse_rest(fields: dict[str, Any]) -> None:
-    """Refuse by name whatever is left, unless its value asks for nothing beyond what happens anyway."""
-    for name, value in fields.items():
-        if value is None or any(value == inert and type(value) is type(inert) for inert in _INERT.get(name, ())):
-            continue
-        if name in _INERT:
-            allowed = " or ".join(str(item) for item in _INERT[name])
-            refuse(name, value, f"only {allowed} can be honoured here", "unsupported_value")
-        if name in _REFUSED:
-            refuse(name, value, _REFUSED[name], "unsupported_parameter")
-        raise BadRequest(
-            f"`{name}` is not a field this service knows or passes on.", param=name, code="unknown_parameter"
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -133,6 +133,26 @@ def take(fields: dict[str, Any], name: str, check: Callable[[Any, str], T], defa
     """Take a field out of `fields`, checked; `default` where it is missing or null."""
     value = fields.pop(name, None)
     return default if value is None else check(value, name)
+
+
+def refuse_rest(fields: Mapping[str, Any], inert: Mapping[str, tuple[Any, ...]], refused: Mapping[str, str]) -> None:
+    """Refuse by name whatever is left of a request, unless its value asks for nothing beyond what happens anyway.
+
+    Args:
+        inert: by field, the values that ask for nothing.
+        refused: by field, why it is not there and what to do.
+    """
+    for name, value in fields.items():
+        if value is None or any(value == idle and type(value) is type(idle) for idle in inert.get(name, ())):
+            continue
+        if name in refused:
+            refuse(name, value, refused[name], "unsupported_parameter")
+        if name in inert:
+            allowed = " or ".join(str(idle) for idle in inert[name])
+            refuse(name, value, f"only {allowed} can be honoured here", "unsupported_value")
+        raise BadRequest(
+            f"`{name}` is not a field this service knows or passes on.", param=name, code="unknown_parameter"
+        )
 
 
 def refuse_unknown(fields: dict[str, Any], path: str, known: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from macaron.wire.fields import (
     mapping,
     one_of,
     refuse,
+    refuse_rest,
     refuse_unknown,
     required,
     string,
@@ -28,11 +29,12 @@ from macaron.wire.fields import (
 )
 from macaron.wire.messages_options import (
     DIRECT,
+    INERT,
+    REFUSED,
     check_context_management,
     check_diagnostics,
     end_user,
     output_options,
-    refuse_rest,
     sampling_options,
     thinking_shown,
     tool_options,
@@ -85,7 +87,7 @@ def messages_request(body: bytes, *, counting: bool = False) -> MessagesRequest:
         thinking=thinking_shown(fields),
     )
     fields.pop("cache_control", None)
-    refuse_rest(fields)
+    refuse_rest(fields, INERT, REFUSED)
     return request
 
 

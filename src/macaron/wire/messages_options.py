@@ -33,13 +33,13 @@ DIRECT = "direct"
 TOOL_FIELDS = ("type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming")
 """The last two say where a prompt may be cached and how its arguments stream, which no answer depends on."""
 
-_INERT: dict[str, tuple[Any, ...]] = {
+INERT: dict[str, tuple[Any, ...]] = {
     "service_tier": ("auto", "standard_only"),
     "speed": ("standard",),
     "mcp_servers": ([],),
 }
 
-_REFUSED = {
+REFUSED = {
     "mcp_servers": "no hosted MCP connector is configured; offer its tools as tools of yours",
     "container": "no hosted containers are configured",
     "inference_geo": "where the model runs is the operator's choice",
@@ -208,18 +208,3 @@ def _described(fields: dict[str, Any]) -> tuple[str, str]:
         return user, ""
     named = {name: value for name, value in described.items() if value}
     return (msgspec.json.encode(named, order="deterministic").decode() if named else ""), session or ""
-
-
-def refuse_rest(fields: dict[str, Any]) -> None:
-    """Refuse by name whatever is left, unless its value asks for nothing beyond what happens anyway."""
-    for name, value in fields.items():
-        if value is None or value in _INERT.get(name, ()):
-            continue
-        if name in _REFUSED:
-            refuse(name, value, _REFUSED[name], "unsupported_parameter")
-        if name in _INERT:
-            allowed = " or ".join(str(item) for item in _INERT[name])
-            refuse(name, value, f"only {allowed} can be honoured here", "unsupported_value")
-        raise BadRequest(
-            f"`{name}` is not a field this service knows or passes on.", param=name, code="unknown_parameter"
-        )

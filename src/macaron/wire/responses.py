@@ -23,6 +23,7 @@ from macaron.wire.fields import (
     number,
     one_of,
     refuse,
+    refuse_rest,
     short,
     string,
 )
@@ -146,7 +147,7 @@ def responses_request(body: bytes, left_out: Collection[str] = ()) -> ResponsesR
     # What a client says of itself, for its vendor; nothing depends on it.
     take("client_metadata", mapping, None)
     options |= engine_options({name: take(name, _anything, None) for name in VENDOR_OPTIONS if name in fields})
-    _refuse_rest(fields)
+    refuse_rest(fields, _INERT, _REFUSED)
     _check_state(request)
     return request
 
@@ -292,20 +293,6 @@ def _stream_options(take: _Taker, stream: bool) -> None:
             refuse(f"stream_options.{name}", rest, "only `include_obfuscation` is known", "unknown_parameter")
         if rest is not None and boolean(rest, f"stream_options.{name}"):
             refuse(f"stream_options.{name}", rest, "events are not padded here", "unsupported_value")
-
-
-def _refuse_rest(fields: dict[str, Any]) -> None:
-    for name, value in fields.items():
-        if value is None or any(value == inert and type(value) is type(inert) for inert in _INERT.get(name, ())):
-            continue
-        if name in _INERT:
-            allowed = " or ".join(str(item) for item in _INERT[name])
-            refuse(name, value, f"only {allowed} can be honoured here", "unsupported_value")
-        if name in _REFUSED:
-            refuse(name, value, _REFUSED[name], "unsupported_parameter")
-        raise BadRequest(
-            f"`{name}` is not a field this service knows or passes on.", param=name, code="unknown_parameter"
-        )
 
 
 def _check_state(request: ResponsesRequest) -> None:
