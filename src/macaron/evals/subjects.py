@@ -27,6 +27,7 @@ from macaron.engine.llamacpp.engine import LlamaCppEngine
 from macaron.engine.llamacpp.launch import EngineChild
 from macaron.engine.llamacpp.params import LaunchParams
 from macaron.errors import ConfigError
+from macaron.evals.repetition import RepetitionWatch
 from macaron.evals.suite import Answer, Call
 from macaron.hcp import Loaded
 from macaron.models import fetch_weights
@@ -69,23 +70,28 @@ class EngineSubject:
     ) -> Answer:
         """Answer greedily; several answers may be asked for at once.
 
+        An answer that only repeats itself is left where it is, incomplete: it would run to `max_tokens`.
+
         Raises:
             BadRequest: a message cannot be shown to the engine.
             ContextOverflow: the prompt does not fit.
             EngineError, Unavailable: the engine failed.
         """
         hop = self.hop(messages, tools=tools, max_tokens=max_tokens)
-        collector, began = Collector(), time.perf_counter()
+        collector, watch, tokens, began = Collector(), RepetitionWatch(), 0, time.perf_counter()
         async with aclosing(self._engine.answer(hop)) as batches:
             async for batch in batches:
-                collector.add([event for event in batch if isinstance(event, Delta | Finish | Usage)])
+                pieces = collector.add([event for event in batch if isinstance(event, Delta | Finish | Usage)])
+                tokens += len(pieces)
+                if watch.repeats("".join(map(_written, pieces))):
+                    break
         said = collector.answers()[0]
         return Answer(
             text=said.text,
             calls=tuple(Call(call.name, call.arguments) for call in said.calls),
             status="completed" if said.finish in ("stop", "tool_calls") else "incomplete",
             seconds=time.perf_counter() - began,
-            tokens=collector.usage.completion,
+            tokens=collector.usage.completion or tokens,
         )
 
     def hop(
@@ -201,6 +207,10 @@ async def open_subjects(
         await engine.start()
         stack.push_async_callback(engine.close)
         yield Subjects(loaded, registry_from(loaded), engine, revisions)
+
+
+def _written(piece: Delta) -> str:
+    return piece.text + "".join(call.arguments for call in piece.calls)
 
 
 def _weights(loaded: Loaded) -> Path:
