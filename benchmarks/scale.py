@@ -105,6 +105,11 @@ def curvature(figures: dict[tuple[str, int], Figure], kind: str) -> float:
     return slopes[-1] / statistics.fmean(slopes[:-1])
 
 
+def doubling(figures: dict[tuple[str, int], Figure], kind: str) -> float:
+    """CPU of the largest history over that of the one before, half as large: at most 2 where CPU is linear in bytes."""
+    return figures[kind, KILOBYTES[-1]].cpu / figures[kind, KILOBYTES[-2]].cpu
+
+
 def figure_row(case: str, name: str, figure: Figure) -> tuple[str, ...]:
     """One figure for a table."""
     span = f"{min(figure.cpus):,.0f}–{max(figure.cpus):,.0f}"
@@ -132,6 +137,10 @@ def main() -> None:
             "×",
         )
         for case in store_cases()
+    ]
+    targets += [
+        Target(f"CPU of 1 MB over 500 KB, {kind} history (linear: 2)", doubling(histories, kind), 2.2, "×")
+        for kind in ("known", "new")
     ]
     targets += [
         Target(f"CPU a byte from 500 KB to 1 MB over that below, {kind} history", curvature(histories, kind), 1.2, "×")
