@@ -17,7 +17,7 @@ from macaron.hcp import Loaded, load
 from macaron.mol.early import Early
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.observer import Event, Speculation
+from macaron.mol.observer import CarrierOutcome, Event, Speculation
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service
@@ -153,3 +153,5 @@ class Silent:
     def speculation(self, outcome: Speculation) -> None: ...
 
     def event(self, event: Event) -> None: ...
+
+    def carrier(self, outcome: CarrierOutcome) -> None: ...

@@ -17,6 +17,7 @@ from macaron.hcp.schema import Contract
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.carriers import Carriers
 from macaron.mol.collect import Collector
 from macaron.mol.doubts import Doubts
 from macaron.mol.early import Early, Shortcut
@@ -33,6 +34,7 @@ from macaron.mol.shadow import Shadows
 from macaron.mol.speculate import Held, Started
 from macaron.mol.steps import Frame, own_summary, steps_from
 from macaron.mol.summaries import OUTCOME_LENGTH, Job, Summaries
+from macaron.mol.texts import TEXT_SECONDS
 from macaron.mol.trials import Trial, side_of
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
@@ -91,6 +93,7 @@ class Turns:
         residency: Residency,
         shadows: Shadows,
         doubts: Doubts,
+        carriers: Carriers,
         experience: Experience | None = None,
     ) -> None:
         self._force = force
@@ -108,6 +111,7 @@ class Turns:
         self._shadows = shadows
         self._experience = experience
         self._doubts = doubts
+        self._carriers = carriers
         self._item_digests = ItemDigests()
         self._deciding = Activity()
 
@@ -126,6 +130,10 @@ class Turns:
     def adapters(self) -> frozenset[str]:
         """Names of all adapters that turns may choose here."""
         return frozenset(item.engine_name for item in self._force.registry.specialists if item.engine_name)
+
+    def sweep(self) -> None:
+        """Forget the texts of earlier requests that are still in memory for no better reason than speed."""
+        self._item_digests.sweep(TEXT_SECONDS)
 
     async def run(self, request: TurnRequest, early: Early | None = None) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
@@ -147,7 +155,8 @@ class Turns:
             await self._residency.present(asked.hop.adapter)
         before = (decision.hop,) if decision.hop else ()
         record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
-        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
+        carrier = self._carriers.make(frame) if request.carry else None
+        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before, carrier)
         try:
             # Nothing is awaited between the decision and this, so that no adapter goes unseen.
             with self._activity, self._residency.use(asked.hop.adapter):
@@ -203,6 +212,8 @@ class Turns:
     async def _ask(self, request: TurnRequest, sink: Sink) -> Asked:
         head = head_digest(request.system, request.tools)
         found = await find(self._store, request, head, self._item_digests)
+        if request.carriers:
+            found = self._carriers.restore(request, head, found)
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
         session = request.session or (found.parent.session if found.parent else self._ids.new("sess_"))
