@@ -317,7 +317,7 @@ class Turns:
             stream=request.stream,
             tenant=request.tenant,
             timeout=self._force.contract.engine.timeouts.answer,
-            sampled=self._experience is not None and self._experience.sampled(request.tenant),
+            sampled=self._experience is not None and self._experience.sampled(request),
         )
 
     def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str, session: str) -> Frame:

@@ -222,7 +222,7 @@ async def prepared(
     turn = replace(
         turn,
         parent=request.previous,
-        keep=store,
+        keep=request.store is not False,
         carriers=sealed_in((*found.before, *found.input)),
         carry=SEALED in request.include,
     )
