@@ -23,6 +23,7 @@ from macaron.mol.doubts import Doubts
 from macaron.mol.early import Early, Shortcut
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.experience import Experience, Said
+from macaron.mol.hop_clock import HopClock
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
 from macaron.mol.notes import Notes
@@ -57,6 +58,7 @@ class Asked(Struct, frozen=True):
     decision: Decision
     hop: HopRequest
     events: AsyncGenerator[Sequence[EngineEvent], None]
+    carrier: str | None = None
 
 
 class Force(NamedTuple):
@@ -154,9 +156,8 @@ class Turns:
             # A turn that is deciding holds all adapters, so that none could leave to make room.
             await self._residency.present(asked.hop.adapter)
         before = (decision.hop,) if decision.hop else ()
-        record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
-        carrier = self._carriers.make(frame) if request.carry else None
-        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before, carrier)
+        record = HopClock(frame.specialist, decision.held.started if decision.held else Started.now())
+        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before, asked.carrier)
         try:
             # Nothing is awaited between the decision and this, so that no adapter goes unseen.
             with self._activity, self._residency.use(asked.hop.adapter):
@@ -221,7 +222,8 @@ class Turns:
         frame = self._frame(request, found, decision, head, session)
         held = decision.held
         hop = held.hop if held else await self._answer_hop(request, found, decision.specialist)
-        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop, sink))
+        carrier = self._carriers.make(frame) if request.carry else None
+        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop, sink), carrier)
 
     # --- who answers -----------------------------------------------------------------------------------------------
 
@@ -359,7 +361,7 @@ class Turns:
             self._shadows.start(trial, answer, lambda: self._answer_hop(request, found, trial.specialist))
 
     def _cut_off(
-        self, asked: Asked, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
+        self, asked: Asked, collector: Collector, record: HopClock, before: tuple[Hop, ...], error: BaseException
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
         frame = asked.frame
@@ -383,16 +385,3 @@ class Turns:
 
 async def _settled(write: Awaitable[None]) -> None:
     await write
-
-
-class _Record:
-    """Times one answer hop."""
-
-    def __init__(self, specialist: Specialist, started: Started) -> None:
-        self._specialist = specialist
-        self._started, self._clock = started.time, started.clock
-
-    def hop(self, collector: Collector, outcome: str) -> Hop:
-        seconds = time.perf_counter() - self._clock
-        label, revision = self._specialist.label, self._specialist.revision
-        return Hop("answer", label, revision, self._started, seconds, collector.queued, collector.usage, outcome)

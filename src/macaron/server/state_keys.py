@@ -11,6 +11,7 @@ from pathlib import Path
 
 from macaron.errors import ConfigError
 from macaron.mol.seal import KEY_BYTES, key_id
+from macaron.server.keys import read_private
 
 MAX_KEYS = 64
 
@@ -21,13 +22,7 @@ def read_state_keys(path: Path) -> tuple[bytes, ...]:
     Raises:
         ConfigError: the file is missing, empty, readable by others, or has a bad line (which is named by number only).
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        mode = path.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The state key file {path} cannot be read: {error}.") from None
-    if mode & 0o077:
-        raise ConfigError(f"The state key file {path} is readable by others; run `chmod 600 {path}`.")
+    text = read_private(path, "state key file")
     keys: dict[bytes, bytes] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

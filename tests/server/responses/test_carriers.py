@@ -66,6 +66,10 @@ async def respond(running: Stand, items: Items, *, headers: dict[str, str] | Non
     return [*items, *reply.body["output"]]
 
 
+def on_disk(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("store.db*"))
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -198,6 +202,20 @@ async def test_a_carrier_tells_notes_that_a_restart_has_forgotten(replicas: Repl
         assert said(running, -2)[1] == ("assistant", NOTE)
         path = await running.service.store.path("local", items[-1]["id"].replace("msg_", "resp_")[:37])
         assert len(path) == 2
+
+
+async def test_nothing_that_was_restored_reaches_the_disk(replicas: Replicas, tmp_path: Path) -> None:
+    async with replicas.fresh() as running:
+        items = await two_turns(running)
+    async with replicas.fresh(store=f"sqlite://{tmp_path / 'store.db'}") as running:
+        await respond(running, [*items, user("plan blueberry")])
+        assert said(running, -2)[1] == ("assistant", NOTE)
+        # The write-ahead log counts too, and closing the store would move what is in it.
+        data = await asyncio.to_thread(on_disk, tmp_path)
+    data += await asyncio.to_thread(on_disk, tmp_path)
+    assert b"L3" in data
+    words = ["pineapple", "clementine", "blueberry", "tangerine", "mandarin", carriers(items)[0]]
+    assert [word for word in words if word.encode() in data] == []
 
 
 async def test_replicas_take_turns(replicas: Replicas) -> None:
