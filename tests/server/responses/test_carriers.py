@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from macaron.hcp import Loaded, load
@@ -42,13 +43,13 @@ class Replicas:
 
     def __init__(self, loaded: Loaded, double: EngineDouble) -> None:
         self._loaded = loaded
-        self._double = double
+        self.double = double
 
     @contextlib.asynccontextmanager
     async def fresh(self, *keys: bytes, store: str = "memory:", callers: Keys | None = None) -> AsyncGenerator[Stand]:
         """A service that knows nothing of what was said before."""
         async with serve(self._loaded, store, keys=callers, state_keys=keys or (KEY,)) as running:
-            yield Stand(running, self._double)
+            yield Stand(running, self.double)
 
 
 @pytest.fixture
@@ -320,3 +321,49 @@ async def test_a_service_without_keys_makes_its_own(replicas: Replicas) -> None:
 
 def _hashed(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
+
+
+async def test_a_response_in_the_background_carries_too(replicas: Replicas) -> None:
+    async with replicas.fresh() as running:
+        fields: dict[str, Any] = {"include": ["reasoning.encrypted_content"], "background": True}
+        events = await stream(running, input="code", **fields)
+        (done,) = [event["item"] for event in events if event["type"] == "response.output_item.done"][:1]
+        assert carriers(events[-1]["response"]["output"]) == [done["encrypted_content"]]
+
+
+async def test_a_conversation_that_was_shortened_carries_nothing(replicas: Replicas) -> None:
+    """What is left of it is not what its client sends again."""
+    items = [user(f"code {number}") for number in range(4)]
+
+    def short(seen: Seen) -> Reply:
+        if not seen.is_route and len(seen.body["messages"]) > 3:
+            message = "This model's maximum context length is 10 tokens. However, your request has 20 input tokens."
+            return Reply(status=400, error={"message": message, "code": 400, "type": "BadRequestError"})
+        return script(seen)
+
+    replicas.double.script = short
+    async with replicas.fresh() as running:
+        said_back = await respond(running, items, truncation="auto")
+        assert carriers(said_back) == []
+
+
+async def test_the_official_client_goes_on_at_another_replica(replicas: Replicas) -> None:
+    context: list[Any] = [{"role": "user", "content": "ask"}]
+    fields: dict[str, Any] = {"model": "test-model", "store": False, "include": ["reasoning.encrypted_content"]}
+    fields["tools"] = [{**TOOL, "strict": False}]
+    async with replicas.fresh() as running, official(running) as client:
+        async with client.responses.stream(input=context, **fields) as events:
+            first = await events.get_final_response()
+        context += first.output
+        (call,) = [item for item in first.output if item.type == "function_call"]
+        context.append({"type": "function_call_output", "call_id": call.call_id, "output": "rain"})
+    async with replicas.fresh() as running, official(running) as client:
+        asked = len(running.double.requests)
+        second = await client.responses.create(input=context, **fields)
+        assert second.output_text == LONG
+        assert [seen.body["model"] for seen in running.double.requests[asked:]][:1] == ["L2"]
+        assert counted(running) == {"opened": 1, "made": 1}
+
+
+def official(running: Running) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=running.url + "/v1", api_key="any", max_retries=0, timeout=10)
