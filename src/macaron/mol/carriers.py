@@ -104,7 +104,7 @@ class Carriers:
     def _carried(self, frame: Frame) -> Carried:
         request, found = frame.request, frame.found
         path = turns(found.path)
-        pairs = [(turn.steps[0].label, turn.steps[0].revision) for turn in path]
+        pairs = [(turn.label, turn.end.revision) for turn in path]
         pairs.append((frame.specialist.label, frame.specialist.revision))
         specialists = tuple(dict.fromkeys(pairs))
         made: list[CarriedTurn] = []
