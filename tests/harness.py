@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -141,11 +141,12 @@ async def serve(
     durability: Literal["normal", "full"] = "normal",
     tracing: Tracing | None = None,
     vault: Path | None = None,
+    state_keys: Sequence[bytes] = (),
 ) -> AsyncGenerator[Running, None]:
     """Serve a profile until the block ends; `vault` keeps registered adapters beyond it."""
     with contextlib.ExitStack() as stack:
         folder = vault or Path(stack.enter_context(TemporaryDirectory())) / "vault"
-        async with _serve(document, store, keys, loopback, durability, tracing, folder) as running:
+        async with _serve(document, store, keys, loopback, durability, tracing, folder, state_keys) as running:
             yield running
 
 
@@ -158,6 +159,7 @@ async def _serve(
     durability: Literal["normal", "full"],
     tracing: Tracing | None,
     vault: Path,
+    state_keys: Sequence[bytes],
 ) -> AsyncGenerator[Running, None]:
     loaded = document if isinstance(document, Loaded) else await asyncio.to_thread(load, document)
     registry = registry_from(loaded)
@@ -170,7 +172,7 @@ async def _serve(
     await engine.start()
     registered = Document(opened, loaded.digest, registry)
     found = await registered.open()
-    service = Service(loaded, registry, found.generation, engine, opened, keys or Keys(None), tracing)
+    service = Service(loaded, registry, found.generation, engine, opened, keys or Keys(None), tracing, None, state_keys)
     service.apply(found.generation, found.desired, frozenset())
     kept = await asyncio.to_thread(Vault, vault)
     adapters = Adapters(service, registered, kept, plug_for(service, kept.folder, vault, None), Alone(1), 1)

@@ -17,7 +17,7 @@ from macaron.hcp import Loaded, load
 from macaron.mol.early import Early
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.lookup import TurnRequest
-from macaron.mol.observer import Event, Speculation
+from macaron.mol.observer import CarrierOutcome, Event, Speculation
 from macaron.registry.cards import Registry, registry_from
 from macaron.server.keys import Keys
 from macaron.server.service import Service
@@ -75,6 +75,7 @@ class Outcome(NamedTuple):
     reason: str
     session: str
     items: tuple[Item, ...]
+    carrier: str | None = None
 
 
 class Heart:
@@ -86,11 +87,12 @@ class Heart:
         engine: InstantEngine,
         registry: Registry | None = None,
         recorder: Recorder | None = None,
+        state_keys: Sequence[bytes] = (),
     ) -> None:
         self.engine = engine
         self.store = open_store("memory:", limits=Limits(), durability="normal")
         self.service = Service(
-            loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None), None, recorder
+            loaded, registry or registry_from(loaded), 1, engine, self.store, Keys(None), None, recorder, state_keys
         )
         self._count = 0
 
@@ -117,7 +119,9 @@ class Heart:
         assert chosen is not None
         assert answered is not None
         assert done
-        return Outcome(chosen.specialist.label, chosen.reason, chosen.session, answered.answers[0].items())
+        return Outcome(
+            chosen.specialist.label, chosen.reason, chosen.session, answered.answers[0].items(), chosen.carrier
+        )
 
 
 def profile(folder: Path, mol: str = "", more: str = "", labels: tuple[str, ...] = ("L0", "L1", "L2", "L3")) -> Loaded:
@@ -153,3 +157,5 @@ class Silent:
     def speculation(self, outcome: Speculation) -> None: ...
 
     def event(self, event: Event) -> None: ...
+
+    def carrier(self, outcome: CarrierOutcome) -> None: ...

@@ -152,3 +152,11 @@ async def test_every_choice_is_a_record(tmp_path: Path, loaded: Loaded) -> None:
 def test_tokens_are_kept_only_where_they_are_all(told: int, completion: int, finish: str, whole: bool) -> None:
     sampled = {0: Sampled(0, tuple(range(told)))}
     assert covers(Said([], [Answer(0, "x", finish)], sampled, Usage(1, completion))) is whole
+
+
+async def test_a_turn_that_may_not_be_kept_is_not_recorded_either(tmp_path: Path, loaded: Loaded) -> None:
+    kept = recording(tmp_path, loaded)
+    await kept.heart.turn([user("secret?")], keep=False)
+    assert not kept.heart.engine.last("answer").sampled
+    await kept.heart.turn([user("to be?")])
+    assert list(await kept.turns()) == ["r2"]

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from macaron.conversation import Item, ToolCall
 from macaron.hcp import Loaded
+from macaron.mol import notes, summaries
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.note import clip
 from macaron.mol.notes import Notes
 from macaron.mol.summaries import Summaries
+from macaron.mol.texts import Bounds
 from tests.doubles.engine_double import Call, EngineDouble, Reply, Seen
 from tests.harness import Running, serve, write_profile
 from tests.mol.coder import NOTE, answers, coded, engine, note
@@ -326,6 +328,37 @@ async def test_a_summary_of_another_worker_counts_although_the_path_was_read_bef
     await heart.store.put_summary("local", step.id, "the other worker's summary", None)
     contract = other.service.contract
     silent = Silent()
-    summaries = Summaries(other.engine, heart.store, contract, "", Background(), Activity(), silent)
-    notes = await Notes(heart.store, summaries, contract, silent).for_view("local", stale, "L2", {step.id})
-    assert notes == {step.id: "the other worker's summary"}
+    made = Summaries(other.engine, heart.store, contract, "", Background(), Activity(), silent)
+    told = await Notes(heart.store, made, contract, silent).for_view("local", stale, "L2", {step.id})
+    assert told == {step.id: "the other worker's summary"}
+
+
+async def test_notes_and_summaries_that_may_not_be_stored_are_forgotten_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (notes, summaries):
+        monkeypatch.setattr(module, "REMEMBERED", Bounds(100, 10_000, seconds=0.0))
+    async with EngineDouble(engine(lambda: "the summary")) as double:
+        document = write_profile(tmp_path, double.origin, more='[store]\nchat = "digests"')
+        async with serve(document) as running:
+            history = await coded(running)
+            made = running.service._summaries._made
+            await eventually(lambda: not running.service.background._tasks and not len(made))
+            await running.client.chat([*history, user("plan a trip")])
+            assert note(double) == NOTE.format(clip(LONG.strip(), 768))
+            await eventually(lambda: not len(running.service._notes._memory))
+
+
+async def test_prompts_of_lazy_summaries_that_may_not_be_stored_are_forgotten_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summaries, "TEXT_SECONDS", 0.0)
+    heart = Heart(profile(tmp_path, mol='summary = "lazy"'), InstantEngine(lambda _: "L1", lambda _: answering(LONG)))
+    for keep in (True, False):
+        await heart.turn([user_item("q")], keep=keep)
+    await asyncio.sleep(0)
+    made = heart.service._summaries
+    assert [job.keep for job in made._lazy.values()] == [True, False]
+    made.sweep()
+    assert [job.keep for job in made._lazy.values()] == [True]
+    assert made._bytes == sum(job.size for job in made._lazy.values())

@@ -213,3 +213,13 @@ async def test_special_tokens_and_a_fake_end_of_the_quotation_are_harmless_on_ev
             assert last.endswith("</request>")
             assert "< / request>" not in last.lower()
             assert "<context >" not in last
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_what_is_not_kept_is_not_logged_either(
+    loaded: Loaded, caplog: pytest.LogCaptureFixture, keep: bool
+) -> None:
+    heart = Heart(loaded, InstantEngine(lambda hop: "what you said", lambda hop: answering("done")))
+    await heart.turn([user_item("hi")], keep=keep)
+    assert "gave no label" in caplog.text
+    assert ("what you said" in caplog.text) is keep

@@ -15,6 +15,7 @@ from macaron.errors import StoreError
 from macaron.hcp import Loaded
 from macaron.mol import notes, summaries
 from macaron.mol.background import Background
+from macaron.mol.texts import Bounds
 from tests.mol.heart import Heart, InstantEngine, answering, profile, result, user
 from tests.mol.talk import LONG
 
@@ -109,8 +110,8 @@ async def test_arguments_of_calls_count_for_the_bound(tmp_path: Path, monkeypatc
 
 
 async def test_summaries_kept_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summaries, "REMEMBERED", Bounds(1, 1000))
     heart = Heart(profile(tmp_path, more='[store]\nchat = "digests"'), Engine())
-    monkeypatch.setattr(summaries, "REMEMBERED", 1)
     first = await asked(heart)
     await heart.service.background.drain(1.0)
     second = [user("p"), *(await heart.turn([user("p")])).items]
@@ -120,8 +121,8 @@ async def test_summaries_kept_in_memory_are_bounded(tmp_path: Path, monkeypatch:
 
 
 async def test_notes_kept_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "REMEMBERED", Bounds(2, 10_000))
     heart = Heart(profile(tmp_path, mol='summary = "off"', more='[store]\nchat = "digests"'), Engine())
-    monkeypatch.setattr(notes, "REMEMBERED", 2)
     for number in range(5):
         question = user(f"q{number}")
         items = [question, *(await heart.turn([question])).items]

@@ -46,8 +46,9 @@ def streamed(data: st.DataObject, answer: Answer) -> list[Delta]:
     return deltas
 
 
-def finished(deltas: list[Delta]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def finished(deltas: list[Delta], sealed: str | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     output = Output(ID, NAMES)
+    output.carry(sealed)
     events = [event for delta in deltas for event in output.add(delta)]
     events += output.end("completed")
     return events, output.items
@@ -248,3 +249,27 @@ def test_nothing_to_answer_is_refused() -> None:
     with pytest.raises(BadRequest) as caught:
         conversation_items([{"type": "reasoning", "summary": [], "encrypted_content": "x"}], None)
     assert caught.value.param == "input"
+
+
+@given(st.data(), TEXT, TEXT, CALLS)
+def test_what_is_carried_is_in_the_first_item_and_changes_nothing_else(
+    data: st.DataObject, text: str, reasoning: str, calls: list[tuple[str, str]]
+) -> None:
+    made = tuple(ToolCall(f"c{place}", *call) for place, call in enumerate(calls))
+    deltas = streamed(data, Answer(0, text, "stop", reasoning, calls=made))
+    plain = finished(deltas)[1]
+    events, items = finished(deltas, "sealed")
+    first, *rest = items
+    assert (first["type"], first["encrypted_content"]) == ("reasoning", "sealed")
+    assert not any("encrypted_content" in item for item in rest)
+    assert [item["type"] for item in rest] == [item["type"] for item in plain if item["type"] != "reasoning"]
+    assert first["summary"] == []
+    assert first.get("content") == next((item["content"] for item in plain if item["type"] == "reasoning"), None)
+    told = [(event["output_index"], event["item"]) for event in events if event["type"].endswith("item.done")]
+    assert told == list(enumerate(items))
+
+
+def test_thoughts_that_come_later_do_not_carry_it_again() -> None:
+    deltas = [Delta(text="a"), Delta(reasoning="hm"), Delta(text="b")]
+    items = finished(deltas, "sealed")[1]
+    assert [item.get("encrypted_content") for item in items] == ["sealed", None, None, None]

@@ -22,6 +22,11 @@ def store_url(loaded: Loaded, override: str) -> str:
     return f"sqlite://{data_folder() / f'{loaded.contract.mol.served_model}.db'}" if url == "sqlite://" else url
 
 
+def state_key_file() -> Path:
+    """The file of state keys that the first start makes beside the stores."""
+    return data_folder() / "state.keys"
+
+
 def runtime_folder() -> Path:
     """Control sockets of running services."""
     return platformdirs.user_state_path(APP) / "run"

@@ -13,7 +13,7 @@ import typer
 from msgspec.structs import replace
 from rich.console import Console
 
-from macaron.cli.paths import data_folder, default_key_file, runtime_folder, store_url
+from macaron.cli.paths import data_folder, default_key_file, runtime_folder, state_key_file, store_url
 from macaron.cli.progress import progress_bar
 from macaron.errors import ConfigError
 from macaron.hcp import Loaded, load
@@ -23,12 +23,14 @@ from macaron.registry.cards import registry_from
 from macaron.server.guard import is_loopback
 from macaron.server.keys import create_key_file, read_keys
 from macaron.server.logs import configure_logging
+from macaron.server.state_keys import create_state_key_file, read_state_keys
 from macaron.server.supervisor import ServeOptions, Supervisor, vault_folder
 from macaron.store import is_shared
 from macaron.store.postgres import redacted
 
 OPEN_MODE = "MOL_ALLOW_UNAUTHENTICATED"
 KEY_FILE = "MOL_API_KEY_FILE"
+STATE_KEY_FILE = "MOL_STATE_KEY_FILE"
 
 EXAMPLES = """Examples:
 
@@ -39,7 +41,8 @@ EXAMPLES = """Examples:
   macaron serve --profile ./mine --port 9000     a profile of your own
 
 Environment: MOL_API_KEY_FILE names a file with lines `name:key[:scope,…]`; without it a key is made at the first
-start. MOL_ALLOW_UNAUTHENTICATED=1 serves without keys, on loopback only."""
+start. MOL_ALLOW_UNAUTHENTICATED=1 serves without keys, on loopback only. MOL_STATE_KEY_FILE names the keys that seal
+what stateless clients keep for the service; services behind one address must share it."""
 
 
 def serve(
@@ -89,6 +92,7 @@ def _options(
         loopback=loopback,
         workers=workers,
         key_file=_key_file(environment, loopback),
+        state_key_file=_state_key_file(environment, url),
         weights=_weights(loaded),
         log_level=log_level,
     )
@@ -128,6 +132,23 @@ def _key_file(environment: Mapping[str, str], loopback: bool) -> Path | None:
                 f"The key file {path} cannot be made: {error.strerror}; name another one in {KEY_FILE}."
             ) from None
     read_keys(path)
+    return path
+
+
+def _state_key_file(environment: Mapping[str, str], store: str) -> Path | None:
+    """None where the state goes with the process anyway, and so may its key."""
+    named = environment.get(STATE_KEY_FILE)
+    if not named and store == "memory:":
+        return None
+    path = Path(named).expanduser().absolute() if named else state_key_file()
+    if not named and not path.exists():
+        try:
+            create_state_key_file(path)
+        except OSError as error:
+            raise ConfigError(
+                f"The state key file {path} cannot be made: {error.strerror}; name another one in {STATE_KEY_FILE}."
+            ) from None
+    read_state_keys(path)
     return path
 
 

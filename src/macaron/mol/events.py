@@ -9,12 +9,13 @@ from macaron.registry.cards import Specialist
 
 
 class Chosen(Struct, frozen=True):
-    """First event of a turn: who answers, and how that was decided."""
+    """First event of a turn: who answers, and how that was decided; `carrier` is for the client to keep."""
 
     specialist: Specialist
     session: str
     reason: str
     hops: tuple[Hop, ...]
+    carrier: str | None = None
 
 
 class Answered(Struct, frozen=True):

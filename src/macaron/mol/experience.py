@@ -13,6 +13,7 @@ from macaron.engine.base import Engine, HopRequest, Tokenizing
 from macaron.errors import MacaronError
 from macaron.experience import Record, Recorder
 from macaron.mol.background import Background
+from macaron.mol.lookup import TurnRequest
 from macaron.mol.prompt import view_messages
 from macaron.mol.steps import Frame
 from macaron.mol.view import Head, View
@@ -45,13 +46,14 @@ class Experience:
         self._tokens = tokens
         self._merge = merge_system
 
-    def sampled(self, tenant: str) -> bool:
-        """Whether the answers of a tenant are asked for with their tokens."""
-        return self._tokens and self._recorder.wants(tenant)
+    def sampled(self, request: TurnRequest) -> bool:
+        """Whether an answer is asked for with its tokens."""
+        return self._tokens and request.keep and self._recorder.wants(request.tenant)
 
     def keep(self, frame: Frame, hop: HopRequest, reason: str, said: Said) -> None:
-        """Record a turn, if its tenant agreed. It must not raise: nobody would see why."""
-        if not self._recorder.wants(frame.request.tenant):
+        """Record a turn, if its tenant agreed and the request lets anything be kept. It must not raise: nobody would
+        see why."""
+        if not (frame.request.keep and self._recorder.wants(frame.request.tenant)):
             return
         whole = covers(said)
         records = [self._record(frame, hop, reason, said, at, whole) for at in range(len(said.steps))]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -109,16 +110,17 @@ class ItemDigests:
     A client sends its whole history with every request; finding a text again costs a tenth of making it canonical.
     """
 
-    def __init__(self, limit: int = 8_388_608) -> None:
+    def __init__(self, limit: int = 8_388_608, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
+        self._clock = clock
         self._bytes = 0
-        self._known: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[str, str], tuple[str, float]] = {}
 
     def __call__(self, item: Item) -> str | None:
         key = _worth_keeping(item)
         known = self._known.get(key) if key else None
         if known is not None:
-            return known
+            return known[0]
         digest = item_digest(item)
         self.learn(item, digest)
         return digest
@@ -132,12 +134,20 @@ class ItemDigests:
         key = _worth_keeping(item)
         if key is None or digest is None or key in self._known:
             return
-        self._known[key] = digest
+        self._known[key] = (digest, self._clock())
         self._bytes += sys.getsizeof(key[1])
         while self._bytes > self._limit:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            self._bytes -= sys.getsizeof(oldest[1])
+            self._forget(next(iter(self._known)))
+
+    def sweep(self, seconds: float) -> None:
+        """Forget the messages that were learned longer ago: some may be of conversations that nobody keeps."""
+        oldest = self._clock() - seconds
+        while self._known and next(iter(self._known.values()))[1] <= oldest:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        del self._known[key]
+        self._bytes -= sys.getsizeof(key[1])
 
 
 def _worth_keeping(item: Item) -> tuple[str, str] | None:

@@ -31,6 +31,8 @@ class TurnRequest(Struct, frozen=True):
         parent: the step that the request names as the one it continues, if it does.
         keep: whether text may be kept; without, only digests, label, revision and counts are.
         beside_results: the user's last words stand in one wire message with the tool results before them.
+        carriers: what the client was given of earlier turns to keep for us, oldest first.
+        carry: the client wants such a carrier of this turn.
     """
 
     id: str
@@ -47,6 +49,8 @@ class TurnRequest(Struct, frozen=True):
     parent: str | None = None
     keep: bool = True
     beside_results: bool = False
+    carriers: tuple[str, ...] = ()
+    carry: bool = False
 
     @property
     def scope(self) -> str:
@@ -66,6 +70,7 @@ class Found(Struct, frozen=True):
             a history extended once under another head does not open what was made under the first.
         retry: the first step that answered the same question at the same place.
         unkept: ids of the path's steps whose text is not kept, so that nothing made of it may be either.
+        digests: of the visible history after each item of the request.
     """
 
     path: tuple[Step, ...]
@@ -75,6 +80,7 @@ class Found(Struct, frozen=True):
     hidden: frozenset[str]
     retry: Step | None
     unkept: frozenset[str] = frozenset()
+    digests: Sequence[str] = ()
 
     @property
     def parent(self) -> Step | None:
@@ -88,7 +94,7 @@ async def find(store: Store, request: TurnRequest, head: str, remembered: ItemDi
     digests = await _digests(items, remembered or ItemDigests())
     ends = answer_ends(items)
     asked, depth = digests[-1], visible_count(items)
-    new = Found((), items, asked, depth, hidden=frozenset(), retry=None)
+    new = Found((), items, asked, depth, hidden=frozenset(), retry=None, digests=digests)
     if not ends:
         return new
     scope = request.scope
@@ -109,7 +115,7 @@ async def find(store: Store, request: TurnRequest, head: str, remembered: ItemDi
     hidden = frozenset(step.id for step in path if step.head == head or step.session == session)
     unkept = frozenset(step.id for step in path if step.outputs is None)
     path, ids = hydrate([step if step.id in hidden else _without_reasoning(step) for step in path], items[:cut])
-    return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, retry, unkept)
+    return Found(path, rename_calls(items[cut:], ids), asked, depth, hidden, retry, unkept, digests)
 
 
 def _ends_at(path: Sequence[Step], digests: Sequence[str], ends: Sequence[int]) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence, Set
 
 from macaron.conversation import Step
@@ -11,16 +10,18 @@ from macaron.hcp.schema import Contract
 from macaron.mol.note import clipped_note
 from macaron.mol.observer import Observer
 from macaron.mol.summaries import Summaries
+from macaron.mol.texts import Bounds, Texts
 from macaron.mol.view import Turn, foreign_turns
 from macaron.store.base import Store
 
-REMEMBERED = 16_384
+REMEMBERED = Bounds(16_384, 33_554_432)
+"""Notes that may not be stored, and those of carriers."""
 
 
 class Notes:
     """Notes from the store, from summaries, or from the visible answer, in that order.
 
-    Where `[store] chat = "digests"` no text may reach the disk: notes then live in this process only, bounded.
+    Where no text may reach the disk, notes live in this process only, bounded in number, bytes and time.
     """
 
     def __init__(self, store: Store, summaries: Summaries, contract: Contract, observer: Observer) -> None:
@@ -28,7 +29,7 @@ class Notes:
         self._summaries = summaries
         self._tokens = contract.mol.summary_tokens
         self._keep = contract.store.chat == "full"
-        self._memory: OrderedDict[str, str] = OrderedDict()
+        self._memory = Texts(REMEMBERED)
         self._observer = observer
 
     async def for_view(
@@ -71,8 +72,29 @@ class Notes:
         """Whether `for_view` would only read."""
         return all(turn.end.id not in hidden or self.decided(turn) for turn in foreign_turns(path, label))
 
+    def told(self, step: Step) -> tuple[str, bool] | None:
+        """What stands for the turn that ends at a step, and whether that is decided; None where nothing does yet."""
+        note = step.note if step.note is not None else self._memory.get(step.id)
+        if note is not None:
+            return note, True
+        summary = step.summary or self._summaries.made(step.id)
+        return (summary, False) if summary else None
+
+    def learn(self, step_id: str, text: str, *, decided: bool) -> None:
+        """Take over what another process knew of a turn, unless something is known here."""
+        if decided:
+            self._memory.put_first(step_id, text)
+        else:
+            self._summaries.learn(step_id, text)
+
+    def sweep(self) -> None:
+        """Forget what nobody has needed for long."""
+        self._memory.sweep()
+
     def _known(self, turn: Turn) -> str:
-        return turn.end.note if turn.end.note is not None else self._memory[turn.end.id]
+        note = turn.end.note if turn.end.note is not None else self._memory.get(turn.end.id)
+        assert note is not None
+        return note
 
     async def _decide(self, scope: str, turn: Turn, keep: bool) -> str:
         note = turn.end.summary or await self._summaries.wanted(turn.end.id)
@@ -85,10 +107,4 @@ class Notes:
             note = clipped_note(turn, self._tokens)
         if keep:
             return await self._store.freeze_note(scope, turn.end.id, note)
-        return self._remember(turn.end.id, note)
-
-    def _remember(self, step_id: str, note: str) -> str:
-        kept = self._memory.setdefault(step_id, note)
-        if len(self._memory) > REMEMBERED:
-            self._memory.popitem(last=False)
-        return kept
+        return self._memory.put_first(turn.end.id, note)

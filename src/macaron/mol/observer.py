@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from macaron.conversation import Hop
+from macaron.mol.seal import Refusal
 
 Speculation = Literal["hit", "miss", "skipped"]
+CarrierOutcome = Literal["made", "not_made", "opened"] | Refusal
 Event = Literal["route_retry", "route_fallback", "cold_prefix", "summary_skipped", "summary_preempted", "note_clipped"]
 
 
@@ -27,4 +29,8 @@ class Observer(Protocol):
 
     def event(self, event: Event) -> None:
         """Something worth counting."""
+        ...
+
+    def carrier(self, outcome: CarrierOutcome) -> None:
+        """What became of a carrier: made, opened, or not opened for a reason."""
         ...

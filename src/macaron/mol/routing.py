@@ -112,7 +112,9 @@ class Router:
             if label is not None:
                 break
             self._observer.event("route_retry" if attempt + 1 < ATTEMPTS else "route_fallback")
-            log.warning("the route hop of %s gave no label: %.200s", request.id, choice.text)
+            # What is not kept must not stay in a log either.
+            said = choice.text if request.keep else f"{len(choice.text)} characters"
+            log.warning("the route hop of %s gave no label: %.200s", request.id, said)
         specialist = (self._registry.get(label) if label else None) or self._default
         entry = self._entry
         outcome = "ok" if label else "fallback"

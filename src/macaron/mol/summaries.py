@@ -19,6 +19,7 @@ from macaron.mol.activity import Activity
 from macaron.mol.background import Background
 from macaron.mol.note import clip
 from macaron.mol.observer import Observer
+from macaron.mol.texts import TEXT_SECONDS, Bounds, Texts
 from macaron.store.base import Store
 
 PENDING_BYTES = 33_554_432
@@ -29,7 +30,7 @@ PREEMPTIONS = 50
 OUTCOME_LENGTH = 64
 """An error's code may be the engine's own text; this much of it is kept with a hop."""
 
-REMEMBERED = 4096
+REMEMBERED = Bounds(4096, 16_777_216)
 """Summaries kept in memory: requests read their path before the route hop, during which a summary may end."""
 
 MAX_BYTES_PER_TOKEN = 16
@@ -75,7 +76,7 @@ class Summaries:
         self._observer = observer
         self._running: dict[str, asyncio.Task[str | None]] = {}
         self._lazy: OrderedDict[str, Job] = OrderedDict()
-        self._made: OrderedDict[str, str] = OrderedDict()
+        self._made = Texts(REMEMBERED)
         self._bytes = 0
 
     def after(self, job: Job) -> None:
@@ -104,9 +105,23 @@ class Summaries:
 
     def remember(self, step_id: str, text: str) -> None:
         """Keep a summary in memory, for requests that read their path before it was stored, or where it never is."""
-        self._made[step_id] = text
-        if len(self._made) > REMEMBERED:
-            self._made.popitem(last=False)
+        self._made.put(step_id, text)
+
+    def made(self, step_id: str) -> str | None:
+        """The summary of a turn, where it is in memory."""
+        return self._made.get(step_id)
+
+    def learn(self, step_id: str, text: str) -> None:
+        """Take over a summary that another process made, unless there is or will be one of this process."""
+        if step_id not in self._running and step_id not in self._lazy:
+            self._made.put_first(step_id, text)
+
+    def sweep(self) -> None:
+        """Forget what nobody has needed for long, and the prompts of summaries of what is not kept."""
+        self._made.sweep()
+        oldest = time.time() - TEXT_SECONDS
+        for step_id in [name for name, job in self._lazy.items() if not job.keep and job.step.created <= oldest]:
+            self._bytes -= self._lazy.pop(step_id).size
 
     def _start(self, job: Job, size: int) -> None:
         step_id = job.step.id

@@ -17,11 +17,13 @@ from macaron.hcp.schema import Contract
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.carriers import Carriers
 from macaron.mol.collect import Collector
 from macaron.mol.doubts import Doubts
 from macaron.mol.early import Early, Shortcut
 from macaron.mol.events import Answered, Chosen, Done, TurnEvent
 from macaron.mol.experience import Experience, Said
+from macaron.mol.hop_clock import HopClock
 from macaron.mol.identity import ItemDigests, canonical_tools, head_digest
 from macaron.mol.lookup import Found, TurnRequest, continues_tools, find
 from macaron.mol.notes import Notes
@@ -33,6 +35,7 @@ from macaron.mol.shadow import Shadows
 from macaron.mol.speculate import Held, Started
 from macaron.mol.steps import Frame, own_summary, steps_from
 from macaron.mol.summaries import OUTCOME_LENGTH, Job, Summaries
+from macaron.mol.texts import TEXT_SECONDS
 from macaron.mol.trials import Trial, side_of
 from macaron.mol.view import Head, view
 from macaron.registry.cards import Registry, Specialist
@@ -55,6 +58,7 @@ class Asked(Struct, frozen=True):
     decision: Decision
     hop: HopRequest
     events: AsyncGenerator[Sequence[EngineEvent], None]
+    carrier: str | None = None
 
 
 class Force(NamedTuple):
@@ -91,6 +95,7 @@ class Turns:
         residency: Residency,
         shadows: Shadows,
         doubts: Doubts,
+        carriers: Carriers,
         experience: Experience | None = None,
     ) -> None:
         self._force = force
@@ -108,6 +113,7 @@ class Turns:
         self._shadows = shadows
         self._experience = experience
         self._doubts = doubts
+        self._carriers = carriers
         self._item_digests = ItemDigests()
         self._deciding = Activity()
 
@@ -126,6 +132,10 @@ class Turns:
     def adapters(self) -> frozenset[str]:
         """Names of all adapters that turns may choose here."""
         return frozenset(item.engine_name for item in self._force.registry.specialists if item.engine_name)
+
+    def sweep(self) -> None:
+        """Forget the texts of earlier requests that are still in memory for no better reason than speed."""
+        self._item_digests.sweep(TEXT_SECONDS)
 
     async def run(self, request: TurnRequest, early: Early | None = None) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn: `Chosen`, pieces of the answer as they come, and `Done` once the step is durable.
@@ -146,8 +156,8 @@ class Turns:
             # A turn that is deciding holds all adapters, so that none could leave to make room.
             await self._residency.present(asked.hop.adapter)
         before = (decision.hop,) if decision.hop else ()
-        record = _Record(frame.specialist, decision.held.started if decision.held else Started.now())
-        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before)
+        record = HopClock(frame.specialist, decision.held.started if decision.held else Started.now())
+        chosen: Chosen | None = Chosen(frame.specialist, frame.session, decision.reason, before, asked.carrier)
         try:
             # Nothing is awaited between the decision and this, so that no adapter goes unseen.
             with self._activity, self._residency.use(asked.hop.adapter):
@@ -203,6 +213,8 @@ class Turns:
     async def _ask(self, request: TurnRequest, sink: Sink) -> Asked:
         head = head_digest(request.system, request.tools)
         found = await find(self._store, request, head, self._item_digests)
+        if request.carriers:
+            found = self._carriers.restore(request, head, found)
         if found.parent is not None and found.parent.head != head:
             self._observer.event("cold_prefix")
         session = request.session or (found.parent.session if found.parent else self._ids.new("sess_"))
@@ -210,7 +222,8 @@ class Turns:
         frame = self._frame(request, found, decision, head, session)
         held = decision.held
         hop = held.hop if held else await self._answer_hop(request, found, decision.specialist)
-        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop, sink))
+        carrier = self._carriers.make(frame) if request.carry else None
+        return Asked(frame, decision, hop, held.release() if held else self._engine.answer(hop, sink), carrier)
 
     # --- who answers -----------------------------------------------------------------------------------------------
 
@@ -306,7 +319,7 @@ class Turns:
             stream=request.stream,
             tenant=request.tenant,
             timeout=self._force.contract.engine.timeouts.answer,
-            sampled=self._experience is not None and self._experience.sampled(request.tenant),
+            sampled=self._experience is not None and self._experience.sampled(request),
         )
 
     def _frame(self, request: TurnRequest, found: Found, decision: Decision, head: str, session: str) -> Frame:
@@ -348,7 +361,7 @@ class Turns:
             self._shadows.start(trial, answer, lambda: self._answer_hop(request, found, trial.specialist))
 
     def _cut_off(
-        self, asked: Asked, collector: Collector, record: _Record, before: tuple[Hop, ...], error: BaseException
+        self, asked: Asked, collector: Collector, record: HopClock, before: tuple[Hop, ...], error: BaseException
     ) -> None:
         """Keep what the client was sent of an answer that did not end: cancelled, or failed in the engine."""
         frame = asked.frame
@@ -372,16 +385,3 @@ class Turns:
 
 async def _settled(write: Awaitable[None]) -> None:
     await write
-
-
-class _Record:
-    """Times one answer hop."""
-
-    def __init__(self, specialist: Specialist, started: Started) -> None:
-        self._specialist = specialist
-        self._started, self._clock = started.time, started.clock
-
-    def hop(self, collector: Collector, outcome: str) -> Hop:
-        seconds = time.perf_counter() - self._clock
-        label, revision = self._specialist.label, self._specialist.revision
-        return Hop("answer", label, revision, self._started, seconds, collector.queued, collector.usage, outcome)

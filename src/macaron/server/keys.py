@@ -78,6 +78,22 @@ def _hash(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
 
 
+def read_private(path: Path, what: str) -> str:
+    """The text of a file that only its owner may read.
+
+    Raises:
+        ConfigError: it cannot be read, or others can read it; `what` is what it is called.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        mode = path.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The {what} {path} cannot be read: {error}.") from None
+    if mode & 0o077:
+        raise ConfigError(f"The {what} {path} is readable by others; run `chmod 600 {path}`.")
+    return text
+
+
 def read_keys(path: Path) -> Keys:
     """Read a key file: lines `name:key[:scope,…]`, `#` begins a comment. A file that holds nothing but one key is its
     owner's, with every scope.
@@ -85,13 +101,7 @@ def read_keys(path: Path) -> Keys:
     Raises:
         ConfigError: the file is missing, empty, readable by others, or has a bad line (which is named by number only).
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        mode = path.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The key file {path} cannot be read: {error}.") from None
-    if mode & 0o077:
-        raise ConfigError(f"The key file {path} is readable by others; run `chmod 600 {path}`.")
+    text = read_private(path, "key file")
     if _is_bare(text):
         key = _checked_key(text.strip(), str(path))
         return Keys({_hash(key): Caller(OWNER, SCOPES)})

@@ -9,7 +9,7 @@ from prometheus_client.exposition import generate_latest
 
 from macaron.conversation import Hop
 from macaron.experience import Counts
-from macaron.mol.observer import Event, Speculation
+from macaron.mol.observer import CarrierOutcome, Event, Speculation
 from macaron.server.tally import Kind, Tally
 from macaron.server.tracing import Tracing
 
@@ -24,6 +24,7 @@ COUNTERS = (
     Kind("macaron_turns", "Turns by adapter and why it was chosen.", ("adapter", "reason")),
     Kind("macaron_speculation", "What became of speculation.", ("outcome",)),
     Kind("macaron_recorded_turns", "Turns for training: recorded, dropped and failed.", ("outcome",)),
+    Kind("macaron_carriers", "Carriers of stateless clients: made, opened, or why not opened.", ("outcome",)),
     Kind("macaron_events", "Fallbacks and other things worth counting.", ("event",)),
 )
 HISTOGRAMS = (
@@ -79,6 +80,10 @@ class Metrics:
     def event(self, event: Event) -> None:
         """See `Observer.event`."""
         self.tally.counter("macaron_events")[event] += 1
+
+    def carrier(self, outcome: CarrierOutcome) -> None:
+        """See `Observer.carrier`."""
+        self.tally.counter("macaron_carriers")[outcome] += 1
 
     def recorded(self, counts: Counts) -> None:
         """What became of the turns that were to be recorded, since the start."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -18,12 +20,14 @@ from macaron.hcp import Loaded
 from macaron.ids import Ids
 from macaron.mol.activity import Activity
 from macaron.mol.background import Background
+from macaron.mol.carriers import Carriers
 from macaron.mol.doubts import Doubts
 from macaron.mol.experience import Experience
 from macaron.mol.notes import Notes
 from macaron.mol.residency import Residency
 from macaron.mol.route import RouteTemplate
 from macaron.mol.routing import Memo, Router
+from macaron.mol.seal import KEY_BYTES, Sealer
 from macaron.mol.shadow import Shadows
 from macaron.mol.summaries import Summaries
 from macaron.mol.trials import Trials
@@ -64,7 +68,12 @@ class Service:
         keys: Keys,
         tracing: Tracing | None = None,
         recorder: Recorder | None = None,
+        state_keys: Sequence[bytes] = (),
     ) -> None:
+        """
+        Args:
+            state_keys: seal what stateless clients keep for us; without any, nothing outlives this process.
+        """
         contract = loaded.contract
         self.loaded = loaded
         self.contract = contract
@@ -95,6 +104,8 @@ class Service:
         instruction = loaded.text("mol.summary_prompt_path", "").strip()
         self._summaries = Summaries(engine, store, contract, instruction, self.background, self._activity, self.metrics)
         self._notes = Notes(store, self._summaries, contract, self.metrics)
+        sealer = Sealer(state_keys or (os.urandom(KEY_BYTES),), contract.store.max_age)
+        self._carriers = Carriers(sealer, self._notes, self.metrics)
         self.turns = self._turns(View(registry, {}, {}), "")
         self.leases = Leases(store)
         self._own: dict[str, Turns] = {}
@@ -166,9 +177,16 @@ class Service:
                 self.metrics.recorded(self._recorder.counts)
             await asyncio.to_thread(self.metrics.tally.save)
             await self.leases.renew()
+            self._sweep()
             if second % EXPIRE_EVERY == 0:
                 with suppress(StoreError):
                     await self.store.expire()
+
+    def _sweep(self) -> None:
+        self._notes.sweep()
+        self._summaries.sweep()
+        for turns in (*self._superseded, self.turns, *self._own.values()):
+            turns.sweep()
 
     async def close(self, timeout: float) -> None:
         """Finish what runs in the background, then release engine and store."""
@@ -244,4 +262,5 @@ class Service:
             shadows=self._shadows,
             experience=self._experience,
             doubts=self.doubts,
+            carriers=self._carriers,
         )

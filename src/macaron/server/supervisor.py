@@ -47,6 +47,7 @@ class ServeOptions(Struct, frozen=True):
         runtime: folder for the control socket.
         data: folder for registered adapters, where the store is not a file.
         key_file: None for open mode.
+        state_key_file: None for a key of the worker's own.
         weights: the base's file, for the embedded engine.
     """
 
@@ -60,6 +61,7 @@ class ServeOptions(Struct, frozen=True):
     loopback: bool
     workers: int = 1
     key_file: Path | None = None
+    state_key_file: Path | None = None
     weights: Path | None = None
     log_level: str = "warning"
 
@@ -200,6 +202,7 @@ class Supervisor:
             store=options.store,
             loopback=options.loopback,
             key_file=str(options.key_file) if options.key_file else "",
+            state_key_file=str(options.state_key_file) if options.state_key_file else "",
             embedded=Embedded(child.origin, child.api_key, str(options.weights)) if child else None,
             vault=str(vault),
             control=str(control),

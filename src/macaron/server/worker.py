@@ -37,6 +37,7 @@ from macaron.server.keys import Keys, read_keys
 from macaron.server.logs import configure_logging
 from macaron.server.protocol import protocol_class
 from macaron.server.service import Service
+from macaron.server.state_keys import read_state_keys
 from macaron.server.tracing import Tracing, tracing_from_environment
 from macaron.store import open_store, store_limits
 from macaron.store.base import Store
@@ -56,6 +57,7 @@ class WorkerConfig(Struct, frozen=True):
         contract: what is served; `digest`, `document` and `texts` as in `Loaded`.
         socket: descriptor of the listening socket, inherited.
         key_file: empty for open mode.
+        state_key_file: empty for a key of this process.
         vault: folder of registered adapters.
         control: the supervisor's socket.
         experience: file of recorded turns; empty where none are recorded.
@@ -72,6 +74,7 @@ class WorkerConfig(Struct, frozen=True):
     vault: str
     control: str
     key_file: str = ""
+    state_key_file: str = ""
     embedded: Embedded | None = None
     experience: str = ""
     log_level: str = "warning"
@@ -144,6 +147,7 @@ class _Parts(NamedTuple):
     keys: Keys
     tracing: Tracing | None
     recorder: Recorder | None
+    state_keys: tuple[bytes, ...]
 
 
 def _prepare(config: WorkerConfig) -> _Parts:
@@ -160,6 +164,7 @@ def _prepare(config: WorkerConfig) -> _Parts:
         keys=read_keys(Path(config.key_file)) if config.key_file else Keys(None),
         tracing=tracing_from_environment(),
         recorder=recorder_for(config.contract, Path(config.experience)) if config.experience else None,
+        state_keys=read_state_keys(Path(config.state_key_file)) if config.state_key_file else (),
     )
 
 
@@ -191,6 +196,7 @@ async def _serve(config: WorkerConfig, parts: _Parts) -> None:
         parts.keys,
         parts.tracing,
         parts.recorder,
+        parts.state_keys,
     )
     service.apply(found.generation, found.desired, frozenset())
     limits = parts.loaded.contract.service

@@ -30,6 +30,7 @@ from macaron.wire.fields import (
 from macaron.wire.responses_items import Reference, WireItem, input_items, neutral_items
 from macaron.wire.responses_tools import Named, Tools, choice_for, read_tools
 
+SEALED = "reasoning.encrypted_content"
 INCLUDABLE = (
     "file_search_call.results",
     "web_search_call.results",
@@ -37,7 +38,7 @@ INCLUDABLE = (
     "message.input_image.image_url",
     "computer_call_output.output.image_url",
     "code_interpreter_call.outputs",
-    "reasoning.encrypted_content",
+    SEALED,
     "message.output_text.logprobs",
 )
 """Those about hosted tools ask for more of items that never are in an answer of this service."""

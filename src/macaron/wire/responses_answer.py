@@ -103,6 +103,10 @@ class ResponseStream:
         self._output = Output(about.id, about.names, summary=about.summary)
         self._sequence = 0
 
+    def carry(self, sealed: str | None) -> None:
+        """Have the response carry what its client keeps for us; before its first piece."""
+        self._output.carry(sealed)
+
     def queued(self) -> list[bytes]:
         """The first events of a response that waits in the background."""
         body = self._about.body("queued")

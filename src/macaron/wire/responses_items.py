@@ -105,6 +105,12 @@ def neutral_items(items: Sequence[WireItem]) -> list[Item]:
     return [item for item in map(neutral, items) if item is not None]
 
 
+def sealed_in(items: Sequence[WireItem]) -> tuple[str, ...]:
+    """What clients keep for us inside checked or kept items, in their order."""
+    sealed = (item.get("encrypted_content") for item in items if item["type"] == "reasoning")
+    return tuple(text for text in sealed if text)
+
+
 def _id(value: Any, path: str) -> str:
     if len(string(value, path)) > MAX_ID:
         raise BadRequest(f"`{path}` is longer than {MAX_ID} characters.", param=path, code="string_too_long")

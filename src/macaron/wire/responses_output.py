@@ -148,7 +148,12 @@ class Output:
         self._calls: dict[int, _Call] = {}
         self._early: dict[int, tuple[str, str]] = {}
         self._blank = ""
+        self._sealed: str | None = None
         self.items: list[WireItem] = []
+
+    def carry(self, sealed: str | None) -> None:
+        """Put this into the first item, which then is reasoning, be it empty."""
+        self._sealed = sealed
 
     def add(self, delta: Delta) -> list[Event]:
         """The events of a piece."""
@@ -193,6 +198,7 @@ class Output:
             blank: WireItem = {"role": "assistant", "content": []} if kind == "message" else {"summary": []}
             if kind == "reasoning" and part == "reasoning_text":
                 blank["content"] = []
+            events += [] if kind == "reasoning" else self._seal()
             events += self._begin(lambda place: _Item(self._wire(kind, place, blank), place))
         assert self._open is not None
         return events + self._open.grow(part, text, logprobs, index_name)
@@ -206,9 +212,18 @@ class Output:
         self._count += 1
         return [*events, self._open.added()]
 
+    def _seal(self) -> list[Event]:
+        """An item for what is to be carried, where no thoughts carry it."""
+        if self._sealed is None or self._is_open("reasoning"):
+            return []
+        events = self._begin(lambda place: _Item(self._wire("reasoning", place, {"summary": []}), place))
+        return events + self._close("completed")
+
     def _close(self, status: str) -> list[Event]:
         if self._open is None:
             return []
+        if self._sealed is not None and self._open.wire["type"] == "reasoning":
+            self._open.wire["encrypted_content"], self._sealed = self._sealed, None
         events = self._open.done(status)
         self.items.append(self._open.wire)
         self._open = None
@@ -244,7 +259,7 @@ class Output:
             self._calls[index] = _Call(self._wire(kind, place, fields), place, custom)
             return self._calls[index]
 
-        events = self._begin(make)
+        events = self._seal() + self._begin(make)
         return events + self._calls[index].write(arguments) if arguments else events
 
 

@@ -244,5 +244,5 @@ async def test_what_codex_sends_is_served(stand: Standing) -> None:
         }
         result = {"type": "function_call_output", "call_id": "call_double", "output": "file"}
         later = await stream(running, input=[*ask, sealed, *done, result], headers=headers, **fields)
-        assert later[-1]["response"]["output"][0]["content"][0]["text"] == "done"
+        assert later[-1]["response"]["output"][-1]["content"][0]["text"] == "done"
         assert "You are careful." in running.double.requests[-1].body["messages"][0]["content"]

@@ -25,8 +25,9 @@ from macaron.server.responses.run import Run, response_ended
 from macaron.server.service import Service
 from macaron.server.stream import EventStream
 from macaron.wire.parts import TurnParts
-from macaron.wire.responses import ResponsesRequest, conversation_items, leading_system, responses_request
+from macaron.wire.responses import SEALED, ResponsesRequest, conversation_items, leading_system, responses_request
 from macaron.wire.responses_answer import About, Body, error_events
+from macaron.wire.responses_items import sealed_in
 from macaron.wire.sse import DONE
 
 MANY_ITEMS = 256
@@ -218,7 +219,13 @@ async def prepared(
     many = len(found.before) + len(found.input) > MANY_ITEMS
     parts = await asyncio.to_thread(_parts, request, found) if many else _parts(request, found)
     turn = turn_request(service, caller, parts, headers, "resp_")
-    turn = replace(turn, parent=request.previous, keep=store)
+    turn = replace(
+        turn,
+        parent=request.previous,
+        keep=request.store is not False,
+        carriers=sealed_in((*found.before, *found.input)),
+        carry=SEALED in request.include,
+    )
     about = About(
         id=turn.id,
         created=int(time.time()),

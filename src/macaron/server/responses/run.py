@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from macaron.conversation import Message
 from macaron.errors import ContextOverflow, Unavailable
-from macaron.mol.events import Answered, TurnEvent
+from macaron.mol.events import Answered, Chosen, TurnEvent
 from macaron.mol.lookup import TurnRequest
 from macaron.server.responses.documents import document
 from macaron.server.responses.history import History
@@ -97,6 +97,8 @@ class Run:
                 async with aclosing(self._service.turns_of(turn.tenant).run(turn)) as events:
                     async for event in events:
                         begun = True
+                        if isinstance(event, Chosen):
+                            self.events.carry(event.carrier)
                         yield event
                 return
             except ContextOverflow:
@@ -168,4 +170,5 @@ def _shortened(turn: TurnRequest) -> TurnRequest | None:
     if not later:
         return None
     cut = next((place for place in later if place >= len(turn.items) // 2), later[-1])
-    return replace(turn, items=turn.items[cut:], parent=None)
+    # Carriers are of the whole history, which the client will send again.
+    return replace(turn, items=turn.items[cut:], parent=None, carriers=(), carry=False)
