@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from macaron.cores import usable_cores
 from macaron.errors import ConfigError, MacaronError
 from macaron.hcp import Loaded, load
 from macaron.models import Progress, silent
@@ -324,7 +324,7 @@ def _tokens(batch: Sequence[Encoded] | Sequence[Pair]) -> int:
 
 def threads_of(config: TrainConfig) -> int:
     """Processor threads that a run computes with."""
-    return config.threads or os.cpu_count() or 1
+    return config.threads or usable_cores()
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from macaron.cores import usable_cores
 from macaron.engine.llamacpp.params import MAX_LINE_BYTES, LaunchParams
 
 MIN_HTTP_THREADS = 32
@@ -100,7 +101,7 @@ def engine_params(launch: LaunchParams) -> Any:
     params.n_ctx = launch.slots * launch.slot_context
     params.n_batch = params.n_ubatch = launch.batch
     params.chat_template = launch.chat_template
-    _limit_threads(params, launch.threads or os.cpu_count() or 1)
+    _limit_threads(params, launch.threads or usable_cores())
     return params
 
 
